@@ -1,0 +1,1 @@
+"""The oracle: landscape -> neighbour graph -> Global Land Manager -> labels with a certificate."""

@@ -1,0 +1,1 @@
+"""Pipeline: the Dagster code location and the command line. It wires the other packages and computes nothing."""

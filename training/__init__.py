@@ -1,0 +1,1 @@
+"""Training: rewards, SFT, GRPO, evaluation and baselines. Heavy libraries are imported inside functions."""
