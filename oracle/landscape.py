@@ -18,14 +18,17 @@ import hashlib
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import shapely
 from pyproj import Geod
 
 from oracle.errors import LandscapeError, name_some
+from oracle.files import write_atomically
 
 HABITAT = "habitat"
 OTHER = "other"
@@ -33,6 +36,8 @@ YIELD_SUFFIX = "_yield"
 CONNECTIVITY = "ecological_connectivity"
 CURRENT = "current_land_use"
 LOCKED = "locked_land_use"
+
+SCHEMA_KEY = b"landoracle"
 
 GEOD = Geod(ellps="WGS84")
 
@@ -127,6 +132,35 @@ class Landscape:
                 values = self.polygons[column]
                 digest.update("\0".join("" if v is None or v != v else str(v) for v in values).encode())
         return digest.hexdigest()
+
+
+def save_landscape(landscape: Landscape, path: Path) -> None:
+    """Write a landscape as GeoParquet (zstd), its name and the order of its crops in the schema's metadata."""
+
+    def write(temporary: Path) -> None:
+        landscape.polygons.to_parquet(temporary, index=False)
+        table = pq.read_table(temporary)
+        head = json.dumps({"name": landscape.name, "crops": landscape.crops})
+        table = table.replace_schema_metadata({**(table.schema.metadata or {}), SCHEMA_KEY: head.encode()})
+        pq.write_table(table, temporary, compression="zstd")
+
+    write_atomically(path, write)
+
+
+def load_landscape(path: Path) -> Landscape:
+    """Read what :func:`save_landscape` wrote, through the same checks as any other landscape.
+
+    Raises
+    ------
+    LandscapeError
+        Where the file is missing, is no landscape of ours or breaks the contract.
+    """
+    try:
+        head = json.loads((pq.read_schema(path).metadata or {})[SCHEMA_KEY])
+        polygons = gpd.read_parquet(path)
+    except (OSError, KeyError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+        raise LandscapeError(f"{path} is not a landscape written by Landoracle: {error}") from error
+    return Landscape(head["name"], polygons, tuple(head["crops"]))
 
 
 def geodesic_areas_ha(geometry: gpd.GeoSeries) -> np.ndarray:

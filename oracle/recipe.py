@@ -1,0 +1,169 @@
+"""Recipes: which columns of a polygon file mean what, in which unit, and the Global Land Manager's settings for it.
+
+A recipe is a short YAML file::
+
+    id: FIELD_ID                      # or `row`: number the rows
+    yields: {wheat: CROP_WHEAT_YLD, canola: CROP_CANOLA_YLD}
+    yield_unit: kg/ha                 # t/ha, kg/ha, bu/ac; or one per crop: {wheat: bu/ac, corn: t/ha}
+    connectivity: eco_con
+    glm: {prices: {wheat: 280, canola: 620}, supply_floors: {wheat: 0.5}}
+
+Without one, columns are found by their contract names (``id``, ``<crop>_yield``, ``ecological_connectivity``, ...),
+whatever their case, accents and blanks.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from oracle.errors import ConfigurationError
+from oracle.glm_config import GLMConfig
+
+ROW = "row"
+"""``id: row`` numbers the rows from 0."""
+
+# Bushels an acre to t/ha: bushel weights 60 lb (wheat, soy), 56 lb (corn), 34 lb (oat, Canada).
+BUSHELS_PER_ACRE: dict[str, float] = {"wheat": 0.0672511, "soy": 0.0672511, "corn": 0.0627677, "oat": 0.0381092}
+
+
+class YieldUnit(StrEnum):
+    """Unit of a yield column."""
+
+    T_HA = "t/ha"
+    KG_HA = "kg/ha"
+    BU_AC = "bu/ac"
+
+
+class MissingYield(StrEnum):
+    """What to do with a polygon whose yield of a crop is empty."""
+
+    ERROR = "error"
+    ZERO = "zero"
+    DROP = "drop"
+
+
+class Recipe(BaseModel):
+    """How to read one polygon file as a landscape."""
+
+    # Land use codes are often numbers in YAML, as in `146: wheat`.
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
+
+    name: str | None = Field(
+        None, pattern=r"^[A-Za-z0-9_-]+$", description="name of the landscape; absent: the file's name"
+    )
+    role: Literal["train", "held_out"] = Field("train", description="what the landscape is for")
+    layer: str | None = Field(None, description="layer of the file; needed where it has several")
+    crs: str | None = Field(
+        None, description="CRS of the coordinates, e.g. EPSG:32613, where the file states none or a wrong one"
+    )
+    id: str = Field("id", description="column with the polygon ids, or `row`")
+    yields: dict[str, str] = Field(default_factory=dict, description="column of each crop; absent: every <crop>_yield")
+    yield_unit: YieldUnit | dict[str, YieldUnit] = Field(YieldUnit.T_HA, description="unit of all yields, or per crop")
+    connectivity: str = Field("ecological_connectivity", description="column with ecological connectivity, 0..1")
+    current_land_use: str | None = Field(None, description="column with the current land use; absent: by its own name")
+    locked_land_use: str | None = Field(None, description="column with locked classes; absent: by its own name")
+    land_uses: dict[str, str] = Field(
+        default_factory=dict, description="value in the land use columns -> crop, habitat or other"
+    )
+    missing_yield: MissingYield = Field(MissingYield.ERROR, description="a yield is empty: error, zero or drop")
+    drop_unusable: bool = Field(False, description="leave out rows that are no polygons instead of refusing the file")
+    glm: GLMConfig = Field(default_factory=GLMConfig)
+
+    @model_validator(mode="after")
+    def _units_known(self) -> Recipe:
+        if isinstance(self.yield_unit, dict):
+            if unknown := sorted(set(self.yield_unit) - set(self.yields)):
+                raise ValueError(f"yield_unit names {', '.join(unknown)}, which `yields` does not")
+            if lacking := sorted(set(self.yields) - set(self.yield_unit)):
+                raise ValueError(f"yield_unit names no unit for {', '.join(lacking)}")
+        for crop in self.yields:
+            if self.unit_of(crop) == YieldUnit.BU_AC and crop not in BUSHELS_PER_ACRE:
+                raise ValueError(
+                    f"bu/ac is known for {', '.join(BUSHELS_PER_ACRE)} only; convert {crop} to t/ha or kg/ha"
+                )
+        return self
+
+    def unit_of(self, crop: str) -> YieldUnit:
+        """Unit of ``crop``'s column."""
+        return self.yield_unit[crop] if isinstance(self.yield_unit, dict) else self.yield_unit
+
+
+def to_t_ha(crop: str, unit: YieldUnit) -> float:
+    """Factor that turns a yield of ``crop`` in ``unit`` into t/ha.
+
+    Raises
+    ------
+    ConfigurationError
+        For bushels of a crop whose bushel weight is not known here.
+    """
+    if unit == YieldUnit.BU_AC and crop not in BUSHELS_PER_ACRE:
+        raise ConfigurationError(
+            f"bu/ac is known for {', '.join(BUSHELS_PER_ACRE)} only; convert {crop} to t/ha or kg/ha"
+        )
+    return {YieldUnit.T_HA: 1.0, YieldUnit.KG_HA: 1e-3, YieldUnit.BU_AC: BUSHELS_PER_ACRE.get(crop, 0.0)}[unit]
+
+
+def load_recipe(path: Path) -> Recipe:
+    """Read a YAML recipe.
+
+    Raises
+    ------
+    ConfigurationError
+        Where the file cannot be read or a key is unknown or out of range; file and keys are named.
+    """
+    path = Path(path)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return Recipe.model_validate({} if content is None else content)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: the recipe cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path}: the recipe is not UTF-8 text") from error
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path}: not YAML ({error})") from error
+    except ValidationError as error:
+        raise ConfigurationError(f"{path}: {explain(error)}") from error
+
+
+def recipe_for(file: Path, recipe: Path | None = None) -> Recipe:
+    """The recipe given, else ``NAME.yaml`` beside ``NAME.<ext>``, else one that matches the contract's names.
+
+    Raises
+    ------
+    ConfigurationError
+        From :func:`load_recipe`.
+    """
+    beside = Path(file).with_suffix(".yaml")
+    if recipe is not None:
+        return load_recipe(recipe)
+    return load_recipe(beside) if beside.is_file() else Recipe()
+
+
+def explain(error: ValidationError) -> str:
+    """A validation error as ``key: what is wrong (found ...)``, one after the other on a line each."""
+    lines = []
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"]) or "file"
+        message = "unknown setting" if problem["type"] == "extra_forbidden" else problem["msg"]
+        found = f" (found {problem['input']!r})" if not isinstance(problem["input"], dict) else ""
+        lines.append(f"{key}: {message}{found}")
+    return "\n  ".join(lines)
+
+
+def fold(name: str) -> str:
+    """A column name without case, accents, surrounding blanks and the difference of blank, ``-`` and ``_``."""
+    plain = unicodedata.normalize("NFKD", str(name)).strip().casefold()
+    return "".join("_" if c in " -" else c for c in plain if not unicodedata.combining(c))
+
+
+def match(name: str, columns: Iterable[str]) -> list[str]:
+    """The columns that ``name`` means: itself where it is there, else all that are equal when folded."""
+    columns = list(columns)
+    return [name] if name in columns else [c for c in columns if fold(c) == fold(name)]

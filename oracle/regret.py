@@ -1,0 +1,176 @@
+"""What forcing a class on a polygon costs the landscape, and whether its label is the only one.
+
+The regret of class c on polygon i is OPT - OPT(i in c): the best plan's objective less that of the best plan in which
+i has class c. Neither optimum is known exactly, so it is given as an interval that contains it, from three numbers:
+the plan's objective LB <= OPT, the certified bound UB >= OPT, and per class
+
+- the bound with the class forced, UB(i in c) >= OPT(i in c):    low  = LB - UB(i in c), at least 0;
+- the best plan found with i in c, LB(i in c) <= OPT(i in c):    high = UB - LB(i in c).
+
+LB(i in c) is the plan after moving i to c alone, or together with one other polygon that pays for it (keeps the floors
+and habitat share, or raises the objective); where no such pair of moves is feasible, high is infinite. The plan's own
+class has low 0 and high UB - LB. A class that the polygon may not have has low = high = infinite.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from oracle.certificate import Certificate, bound, values
+from oracle.glm import TOLERANCE, Coefficients, habitat_area_share, supply_t, terms
+
+ROUNDING = 1e-12
+"""Taken off every low, so that rounding in sums of about 1 cannot make it too high."""
+TIE = 1e-9
+"""Objective units within which two plans count as equally good."""
+_MOST_PARTNERS = 4_000
+_BLOCK = 4_000_000
+
+
+class Status(StrEnum):
+    """How sure a label is."""
+
+    UNIQUE = "unique"
+    """Every other class is proven worse than the plan: each has low > 0."""
+    TIED = "tied"
+    """Another class does as well: a plan with it reaches the plan's objective, so its high is UB - LB (within TIE)."""
+    UNDECIDED = "undecided"
+    """Neither, at this gap."""
+
+
+@dataclass(frozen=True, eq=False)
+class Regret:
+    """Intervals and status of n polygons and K + 1 classes, objective units."""
+
+    low: np.ndarray
+    high: np.ndarray
+    status: np.ndarray
+    """(n,) str, a :class:`Status`."""
+
+
+def regret(c: Coefficients, choice: np.ndarray, certificate: Certificate) -> Regret:
+    """Regret intervals of every class on every polygon (this module's docstring).
+
+    Raises
+    ------
+    CertificateError
+        Where the certificate proves nothing, see :func:`oracle.certificate.values`.
+    """
+    v = values(c, certificate)
+    gap = bound(c, certificate) - terms(c, choice).objective
+    chosen = choice[:, None] == np.arange(len(c.classes))
+
+    low = np.maximum(v.max(axis=1, keepdims=True) - v - gap - ROUNDING, 0.0)
+    low[chosen] = 0.0
+    best = exchanges(c, choice)
+    high = np.where(c.allowed, np.maximum(gap, 0.0) - best.gain, np.inf)
+    high[chosen] = max(gap, 0.0)
+
+    high = np.maximum(high, low)
+    return Regret(low, high, judge(choice, low, high))
+
+
+def judge(choice: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """(n,) status of each label, from the (n, K + 1) intervals; the plan's own class carries high = UB - LB."""
+    chosen = choice[:, None] == np.arange(low.shape[1])
+    gap = high[chosen][:, None]
+    unique = ((low > 0) | chosen).all(axis=1)
+    tied = ((high - gap <= TIE) & ~chosen).any(axis=1)
+    return np.select([unique, tied], [Status.UNIQUE.value, Status.TIED.value], Status.UNDECIDED.value).astype(object)
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanges:
+    """For every polygon and class the best feasible move found: alone, or with one partner."""
+
+    gain: np.ndarray
+    """(n, K + 1) objective after less before; -inf where none is feasible, 0 for the class it has."""
+    partner: np.ndarray
+    """(n, K + 1) row position of the polygon that moves along, -1 for none."""
+    partner_class: np.ndarray
+    """(n, K + 1) the class that it moves to."""
+
+    def apply(self, choice: np.ndarray, polygon: int, to: int) -> np.ndarray:
+        """The plan after one of the moves."""
+        moved = choice.copy()
+        moved[polygon] = to
+        if self.partner[polygon, to] >= 0:
+            moved[self.partner[polygon, to]] = self.partner_class[polygon, to]
+        return moved
+
+
+def exchanges(c: Coefficients, choice: np.ndarray) -> Exchanges:
+    """The best feasible move of every polygon to every class, alone or with the cheapest partner that makes it so.
+
+    Partners are tried in order of their own gain, the 4,000 best moves of the landscape at most.
+    """
+    n, habitat = len(c), len(c.crops)
+    is_habitat = choice == habitat
+    neighbours = _neighbours(c)
+    here = c.own.copy()
+    here[:, habitat] += neighbours @ is_habitat.astype(float)
+    alone = here - here[np.arange(n), choice][:, None]
+
+    movable = c.allowed & (choice[:, None] != np.arange(habitat + 1))
+    polygon, to = np.nonzero(movable)
+    gain = alone[polygon, to]
+    change, slack = _resources(c, choice, polygon, to)
+
+    order = np.argsort(-gain.round(12), kind="stable")[:_MOST_PARTNERS]  # rounded: the same order on any machine
+    stay = int(np.count_nonzero(gain[order].round(12) > 0))  # "nobody" has gain 0 and changes nothing
+    partner = np.insert(polygon[order], stay, -1)
+    partner_class = np.insert(to[order], stay, -1)
+    partner_gain = np.insert(gain[order], stay, 0.0)
+    partner_change = np.insert(change[order], stay, 0.0, axis=0)
+
+    found = np.full(len(polygon), -1)
+    block = max(1, _BLOCK // len(partner))
+    for start in range(0, len(polygon), block):
+        rows = slice(start, start + block)
+        feasible = partner != polygon[rows, None]
+        for r in range(len(slack)):
+            feasible &= change[rows, r, None] + partner_change[None, :, r] >= -slack[r]
+        found[rows] = np.where(feasible.any(axis=1), feasible.argmax(axis=1), -1)
+
+    ok = found >= 0
+    i, k, f = polygon[ok], to[ok], found[ok]
+    total = gain[ok] + partner_gain[f]
+    j = partner[f]
+    turned_i = (k == habitat).astype(float) - is_habitat[i]
+    turned_j = np.where(j >= 0, (partner_class[f] == habitat).astype(float) - is_habitat[j], 0.0)
+    both = np.flatnonzero((turned_i != 0) & (turned_j != 0))
+    if len(both):
+        total[both] += neighbours[i[both], j[both]] * turned_i[both] * turned_j[both]
+
+    result = Exchanges(np.where(movable, -np.inf, alone), np.full(alone.shape, -1), np.full(alone.shape, -1))
+    result.gain[~c.allowed] = -np.inf
+    result.gain[i, k], result.partner[i, k], result.partner_class[i, k] = total, j, partner_class[f]
+    return result
+
+
+def _neighbours(c: Coefficients) -> csr_array:
+    """(n, n) pair gains, both ways."""
+    rows, cols = np.concatenate([c.pair_i, c.pair_j]), np.concatenate([c.pair_j, c.pair_i])
+    return csr_array((np.tile(c.pair_gain, 2), (rows, cols)), shape=(len(c), len(c)))
+
+
+def _resources(
+    c: Coefficients, choice: np.ndarray, polygon: np.ndarray, to: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What each move adds to every constrained quantity (moves, R), and how far each may fall (R,)."""
+    habitat, total_area = len(c.crops), c.area_ha.sum()
+    amounts = np.column_stack([c.production_t, c.area_ha])  # (n, K + 1): what class k on polygon i adds to quantity k
+    least = np.array([*c.floor_t * (1.0 - TOLERANCE), (c.habitat_share[0] - TOLERANCE) * total_area])
+    now = np.array([*supply_t(c, choice), habitat_area_share(c, choice) * total_area])
+    kinds = np.arange(habitat + 1)
+    change = amounts[polygon] * ((to[:, None] == kinds).astype(float) - (choice[polygon, None] == kinds))
+    bound_kinds = least > 0
+    changes, slacks = [change[:, bound_kinds]], [(now - least)[bound_kinds]]
+    if c.habitat_share[1] < 1:
+        changes.append(-change[:, [habitat]])
+        slacks.append(np.array([(c.habitat_share[1] + TOLERANCE) * total_area - now[habitat]]))
+    return np.column_stack(changes), np.concatenate(slacks)

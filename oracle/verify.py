@@ -1,0 +1,158 @@
+"""Check a solved folder from the landscape up, with plain arithmetic and no solver.
+
+Read: ``landscape.parquet``, ``graph.parquet``, ``labels.parquet``, ``solution.json``, ``certificate.json``.
+Recomputed: hashes, areas, the GLM's coefficients, feasibility, objective, supply, floors, prices, bound, regret and
+status. Taken as given: that ``graph.parquet`` is the landscape's neighbour graph (its hash and ids are checked), and
+the run's history (solver, its own bound, wall time).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from oracle.certificate import bound
+from oracle.errors import CertificateError, LandscapeError, name_some
+from oracle.glm import Coefficients, coefficients, supply_t, terms, violations
+from oracle.landscape import Landscape
+from oracle.neighbours import NeighbourGraph
+from oracle.regret import judge, regret
+from oracle.solution import (
+    GRAPH,
+    LABELS,
+    LANDSCAPE,
+    SOLUTION,
+    Hashes,
+    Solution,
+    load_landscape,
+    load_solution,
+    read_table,
+)
+
+AGREEMENT = 1e-9
+"""Objective units, or relative for tonnes and currency, within which a stated and a recomputed number agree."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was proven about a folder."""
+
+    landscape: str
+    polygons: int
+    objective: float
+    upper_bound: float
+    gap: float
+    unique: int
+    tied: int
+    undecided: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.landscape}: {self.polygons:,} polygons, feasible, objective {self.objective:.6f}; no plan exceeds "
+            f"{self.upper_bound:.6f}, so it is at most {100 * self.gap:.2g} % below the optimum; labels: "
+            f"{self.unique:,} unique, {self.tied:,} tied, {self.undecided:,} undecided"
+        )
+
+
+def verify(folder: Path) -> Verification:
+    """Check that a folder's certificate proves what its solution claims.
+
+    Raises
+    ------
+    CertificateError
+        With the first reason found: a file missing or malformed, a hash, label, multiplier, yield, interval or figure
+        that does not agree with what follows from the landscape.
+    """
+    folder = Path(folder)
+    solution = load_solution(folder)
+    try:
+        landscape = load_landscape(folder, solution.landscape, solution.crops)
+        graph = NeighbourGraph.load(folder / GRAPH)
+    except LandscapeError as error:
+        raise CertificateError(f"{folder}: {error}") from error
+    _check_hashes(landscape, graph, solution)
+    _check_labels(folder, landscape, solution)
+    c = coefficients(landscape, graph, solution.config)
+    _check_plan(c, solution)
+    _check_bound(c, solution)
+    _check_regret(c, solution)
+    counts = {status: int((solution.status == status).sum()) for status in ("unique", "tied", "undecided")}
+    return Verification(
+        solution.landscape,
+        len(landscape),
+        solution.objective,
+        solution.upper_bound,
+        solution.gap,
+        **counts,
+    )
+
+
+def _check_hashes(landscape: Landscape, graph: NeighbourGraph, solution: Solution) -> None:
+    found = Hashes(landscape.sha256, graph.sha256, solution.config.sha256)
+    for what, file in (("landscape", LANDSCAPE), ("graph", GRAPH), ("config", SOLUTION)):
+        if getattr(found, what) != getattr(solution.hashes, what):
+            raise CertificateError(
+                f"the {what} in {file} is not the one solved: its hash is {getattr(found, what)[:12]}..., "
+                f"the solution was made from {getattr(solution.hashes, what)[:12]}..."
+            )
+    if not np.array_equal(graph.ids.astype(str), landscape.ids.astype(str)):
+        raise CertificateError(f"{GRAPH} does not have the ids of {LANDSCAPE}")
+
+
+def _check_labels(folder: Path, landscape: Landscape, solution: Solution) -> None:
+    if not np.array_equal(solution.ids, landscape.ids):
+        raise CertificateError(f"{LABELS} does not have the ids of {LANDSCAPE}, in its order")
+    unknown = ~np.isin(solution.land_use.astype(str), solution.classes)
+    if unknown.any():
+        raise CertificateError(
+            f"{LABELS}: land_use of {name_some(solution.ids[unknown])} is none of {solution.classes}"
+        )
+    table = read_table(folder / LABELS)
+    for column in landscape.polygons.columns:
+        if column not in table or not table[column].equals(landscape.polygons[column].reset_index(drop=True)):
+            raise CertificateError(f"{LABELS}: column {column!r} differs from {LANDSCAPE}")
+
+
+def _check_plan(c: Coefficients, solution: Solution) -> None:
+    broken = violations(c, solution.choice)
+    if broken:
+        raise CertificateError("the plan is not feasible: " + "; ".join(broken))
+    found = terms(c, solution.choice)
+    for name in ("crop_value", "connectivity", "crop_value_currency", "connectivity_ha"):
+        _agree(name, getattr(solution.terms, name), getattr(found, name))
+    _agree("supply_t", solution.supply_t, supply_t(c, solution.choice))
+    _agree("floor_t", solution.floor_t, c.floor_t)
+
+
+def _check_bound(c: Coefficients, solution: Solution) -> None:
+    found = bound(c, solution.certificate)
+    _agree("upper_bound", solution.upper_bound, max(found, solution.objective))
+    shadow_price = solution.certificate.floor_multiplier * c.currency_per_unit
+    _agree("shadow_price", np.array(list(solution.shadow_price.values())), shadow_price)
+    _agree("habitat_price", solution.habitat_price, c.habitat_price)
+    _agree("adjacency_price", solution.adjacency_price, c.adjacency_price)
+
+
+def _check_regret(c: Coefficients, solution: Solution) -> None:
+    found = regret(c, solution.choice, solution.certificate)
+    for end, stated, recomputed in (
+        ("low", solution.regret_low, found.low),
+        ("high", solution.regret_high, found.high),
+    ):
+        differs = ~np.isclose(stated, recomputed, rtol=0.0, atol=AGREEMENT)
+        if differs.any():
+            polygon, k = np.argwhere(differs)[0]
+            raise CertificateError(
+                f"regret_{solution.classes[k]}_{end} of {solution.ids[polygon]} is {stated[polygon, k]:.9f}, "
+                f"but {recomputed[polygon, k]:.9f} follows from the certificate ({int(differs.sum())} differ)"
+            )
+    wrong = solution.status != judge(solution.choice, solution.regret_low, solution.regret_high)
+    if wrong.any():
+        raise CertificateError(f"status of {name_some(solution.ids[wrong])} does not follow from the regret intervals")
+
+
+def _agree(name: str, stated: float | np.ndarray, found: float | np.ndarray) -> None:
+    if not np.allclose(stated, found, rtol=AGREEMENT, atol=AGREEMENT):
+        raise CertificateError(f"{name} is stated as {stated}, but recomputed as {found}")

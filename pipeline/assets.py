@@ -1,0 +1,150 @@
+"""The asset graph: landscape -> neighbour_graph -> oracle_plan -> prompt_dataset -> sft_model -> grpo_model -> ...
+
+The first three have a partition per landscape. Each asset calls one function of the packages below and writes its files
+into the workspace; nothing is computed here.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg  # which reads annotations at run time: no `from __future__ import annotations` here
+from pydantic import Field
+
+from oracle.errors import DatasetError, LandoracleError
+from oracle.landscape import load_landscape, save_landscape
+from oracle.neighbours import NeighbourGraph
+from oracle.neighbours import neighbour_graph as build_graph
+from oracle.solution import save_solution
+from oracle.solve import solve
+from pipeline import metadata as shown
+from pipeline.plans import read_plan
+from pipeline.report import STAGE_NAMES, write_report
+from pipeline.sources import find_source
+from pipeline.workspace import Workspace
+from prompts.dataset import build_dataset
+from prompts.split import Role
+from training.config import Stage, load_profile
+from training.evaluate import EVALUATION
+from training.launch import evaluation_command, run_command, training_command
+
+LANDSCAPES = dg.DynamicPartitionsDefinition(name="landscapes")
+COMMON = {"group_name": "landoracle", "owners": ["team:landoracle"]}
+
+
+class Profile(dg.Config):
+    """Which training profile to run, and what to change in it."""
+
+    profile: str = Field("pocket", description="pocket, smollm2, gpu, or the path of a YAML file")
+    overrides: list[str] = Field([], description="changes to it, each written like grpo.beta=0.01")
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Our own errors as failures that Dagster shows without a traceback and does not retry."""
+    try:
+        yield
+    except LandoracleError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from error
+
+
+@dg.asset(partitions_def=LANDSCAPES, kinds={"geopandas", "parquet"}, tags={"stage": "oracle"}, **COMMON)
+def landscape(context: dg.AssetExecutionContext, workspace: Workspace) -> dg.MaterializeResult:
+    """Farm polygons with yields per crop (t/ha) and ecological connectivity (0..1), checked at the door."""
+    key = context.partition_key
+    with refusals():
+        source = find_source(key)
+        value, report = source.read()
+        save_landscape(value, workspace.landscape(key))
+    version = dg.DataVersion(source.fingerprint())
+    return dg.MaterializeResult(metadata=shown.of_landscape(value, report), data_version=version)
+
+
+@dg.asset(
+    partitions_def=LANDSCAPES, deps=[landscape], kinds={"networkx", "parquet"}, tags={"stage": "oracle"}, **COMMON
+)
+def neighbour_graph(context: dg.AssetExecutionContext, workspace: Workspace) -> dg.MaterializeResult:
+    """Who borders whom, in which direction: first- and second-order compass codes, borders and gaps in metres."""
+    key = context.partition_key
+    with refusals():
+        graph = build_graph(load_landscape(workspace.landscape(key)))
+        graph.save(workspace.graph(key))
+    return dg.MaterializeResult(metadata=shown.of_graph(graph), data_version=dg.DataVersion(graph.sha256))
+
+
+@dg.asset(
+    partitions_def=LANDSCAPES, deps=[neighbour_graph], kinds={"highs", "parquet"}, tags={"stage": "oracle"}, **COMMON
+)
+def oracle_plan(context: dg.AssetExecutionContext, workspace: Workspace) -> dg.MaterializeResult:
+    """The Global Land Manager's optimum: a label per polygon, its certificate, supplies and shadow prices, a map."""
+    key = context.partition_key
+    with refusals():
+        value, graph = load_landscape(workspace.landscape(key)), NeighbourGraph.load(workspace.graph(key))
+        solution = solve(value, graph, find_source(key).settings().glm, progress=context.log.debug)
+        save_solution(workspace.plan(key), value, graph, solution)
+    return dg.MaterializeResult(metadata=shown.of_plan(value, solution, workspace.plan(key) / "map.png"))
+
+
+@dg.asset(deps=[oracle_plan], kinds={"jinja", "parquet"}, tags={"stage": "prompts"}, **COMMON)
+def prompt_dataset(context: dg.AssetExecutionContext, config: Profile, workspace: Workspace) -> dg.MaterializeResult:
+    """A prompt and its label per polygon, split by whole landscapes and by buffered spatial blocks."""
+    sources, skipped = [], {}
+    with refusals():
+        for key in sorted(context.instance.get_dynamic_partitions(str(LANDSCAPES.name))):
+            try:
+                sources.append(read_plan(workspace.plan(key), Role(find_source(key).settings().role)))
+            except LandoracleError as error:  # one landscape without a plan must not hold up the others
+                skipped[key] = str(error)
+        if not sources:
+            raise DatasetError("no landscape has a plan yet: materialize oracle_plan for at least one partition")
+        dataset = build_dataset(sources, load_profile(config.profile, config.overrides).prompts)
+        dataset.save(workspace.dataset)
+    return dg.MaterializeResult(
+        metadata=shown.of_dataset(dataset, skipped), data_version=dg.DataVersion(dataset.sha256)
+    )
+
+
+@dg.asset(deps=[prompt_dataset], kinds={"pytorch", "huggingface"}, tags={"stage": "training"}, **COMMON)
+def sft_model(context: dg.AssetExecutionContext, config: Profile, workspace: Workspace) -> dg.MaterializeResult:
+    """A small language model fine-tuned to write a true rationale and the oracle's class."""
+    out = workspace.model(Stage.SFT)
+    with refusals():
+        command = training_command(Stage.SFT, workspace.dataset, config.profile, out, overrides=config.overrides)
+        run_command(command, on_line=context.log.info)
+    return dg.MaterializeResult(metadata=shown.of_run(out))
+
+
+@dg.asset(deps=[sft_model], kinds={"pytorch", "huggingface"}, tags={"stage": "training"}, **COMMON)
+def grpo_model(context: dg.AssetExecutionContext, config: Profile, workspace: Workspace) -> dg.MaterializeResult:
+    """The same model after GRPO on verifiable rewards: land use (3), format (2), repetition (1), anchored by KL."""
+    out, start = workspace.model(Stage.GRPO), workspace.model(Stage.SFT)
+    with refusals():
+        command = training_command(
+            Stage.GRPO, workspace.dataset, config.profile, out, start=start, overrides=config.overrides
+        )
+        run_command(command, on_line=context.log.info)
+    return dg.MaterializeResult(metadata=shown.of_run(out))
+
+
+@dg.asset(deps=[sft_model, grpo_model], kinds={"python", "json"}, tags={"stage": "evaluation"}, **COMMON)
+def held_out_accuracy(context: dg.AssetExecutionContext, config: Profile, workspace: Workspace) -> dg.MaterializeResult:
+    """Share of held-out polygons decided as the oracle does, with intervals, beside baselines on the same rows."""
+    models = {name: workspace.model(stage) for stage, name in STAGE_NAMES.items()}
+    with refusals():
+        command = evaluation_command(
+            workspace.dataset, config.profile, workspace.evaluation, models, overrides=config.overrides
+        )
+        run_command(command, on_line=context.log.info)
+    return dg.MaterializeResult(metadata=shown.of_evaluation(workspace.evaluation / EVALUATION))
+
+
+@dg.asset(deps=[held_out_accuracy], kinds={"html", "json"}, tags={"stage": "evaluation"}, **COMMON)
+def report(context: dg.AssetExecutionContext, workspace: Workspace) -> dg.MaterializeResult:
+    """One page: held-out accuracy beside baselines, reward curves, maps, completions and the lineage."""
+    with refusals():
+        figures = write_report(workspace.path)
+    page = dg.MetadataValue.path(str(workspace.path / "report.html"))
+    return dg.MaterializeResult(metadata={"report": page, "headline": figures["headline"]})
+
+
+PER_LANDSCAPE = [landscape, neighbour_graph, oracle_plan]
+FROM_ALL = [prompt_dataset, sft_model, grpo_model, held_out_accuracy, report]

@@ -1,0 +1,146 @@
+"""``landoracle demo``: materialize every asset on the embedded landscapes, with progress, and print a short report.
+
+An interrupted demo goes on where it was: what was made since its start is kept, and training resumes from its last
+checkpoint. A finished demo starts afresh when it is called again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from oracle.errors import LandoracleError
+from oracle.files import write_atomically
+from pipeline.assets import FROM_ALL, LANDSCAPES
+from pipeline.automation import retrain, solve_landscape
+from pipeline.definitions import defs
+from pipeline.sources import PROJECT, embedded_sources
+from pipeline.workspace import Workspace
+
+CONFIGURED = ("prompt_dataset", "sft_model", "grpo_model", "held_out_accuracy")
+
+
+class DemoFailed(LandoracleError):
+    """A stage of the demo refused; the message is the stage's own."""
+
+
+def run_demo(root: str, profile: str, overrides: Sequence[str], console: Console) -> dict[str, Any]:
+    """Materialize the whole graph into ``root`` (a folder below the project) and return the report's figures.
+
+    Raises
+    ------
+    DemoFailed
+        Where a stage refuses.
+    """
+    started = time.monotonic()
+    workspace = Workspace(root=root)
+    marker = workspace.path / ".unfinished"
+    asked = json.dumps({"profile": profile, "overrides": list(overrides)})
+    if not (marker.is_file() and marker.read_text(encoding="utf-8") == asked):
+        write_atomically(marker, lambda path: path.write_text(asked, encoding="utf-8"))
+    made = _Made(marker.stat().st_mtime)
+    os.chdir(PROJECT)  # dagster.yaml keeps its storage beside itself
+    with dg.DagsterInstance.from_config(str(PROJECT)) as instance:
+        _solve_all(workspace, made, instance, console)
+        outputs = {
+            "prompt_dataset": workspace.dataset / "manifest.json",
+            "sft_model": workspace.model("sft") / "run.json",
+            "grpo_model": workspace.model("grpo") / "run.json",
+        }
+        kept = {name for name, path in outputs.items() if made.since_start(path)}
+        to_do = [asset.key for asset in FROM_ALL if asset.key.to_user_string() not in kept]
+        console.print("[bold]prompts, training, evaluation[/]")
+        config = {"config": {"profile": profile, "overrides": list(overrides)}}
+        ops = {name: config for name in CONFIGURED if dg.AssetKey(name) in to_do}
+        _run(retrain.name, instance, workspace, ops, selection=to_do)
+    marker.unlink()
+    figures = json.loads((workspace.path / "report.json").read_text(encoding="utf-8"))
+    _say(figures, workspace.path, console, time.monotonic() - started)
+    return figures
+
+
+class _Made:
+    """Tells files made since the demo began from older ones."""
+
+    def __init__(self, started: float) -> None:
+        self._started = started
+
+    def since_start(self, path: Path) -> bool:
+        return path.is_file() and path.stat().st_mtime >= self._started
+
+
+def _solve_all(workspace: Workspace, made: _Made, instance: dg.DagsterInstance, console: Console) -> None:
+    keys = list(embedded_sources())
+    instance.add_dynamic_partitions(str(LANDSCAPES.name), keys)
+    columns = (TextColumn("[bold]landscapes, neighbour graphs, plans[/]"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
+        for key in progress.track(keys):
+            if not made.since_start(workspace.plan(key) / "map.png"):
+                _run(solve_landscape.name, instance, workspace, {}, partition_key=key)
+
+
+def _run(
+    job: str,
+    instance: dg.DagsterInstance,
+    workspace: Workspace,
+    ops: dict[str, Any],
+    *,
+    partition_key: str | None = None,
+    selection: Sequence[dg.AssetKey] | None = None,
+) -> None:
+    """Execute a job of the code location in this process, over the storage that the UI reads."""
+    result = defs.resolve_job_def(job).execute_in_process(
+        instance=instance,
+        resources={"workspace": workspace},
+        partition_key=partition_key,
+        asset_selection=selection,
+        run_config={"ops": ops, "loggers": {"console": {"config": {}}}},
+        raise_on_error=False,
+    )
+    if result.success:
+        return
+    failures = result.filter_events(lambda event: event.is_step_failure)
+    reasons = [_reason(event.step_failure_data) for event in failures]
+    raise DemoFailed("\n".join(reasons) or f"{job} {partition_key or ''} did not succeed; `make ui` shows its run")
+
+
+def _reason(failure: Any) -> str:
+    if failure.user_failure_data is not None and failure.user_failure_data.description:
+        return str(failure.user_failure_data.description)
+    return str(failure.error.message if failure.error else "unknown failure").strip()
+
+
+def _say(figures: dict[str, Any], folder: Path, console: Console, seconds: float) -> None:
+    table = Table(title="Held-out accuracy: share of polygons decided as the oracle does", title_justify="left")
+    splits = list(figures["accuracy"])
+    table.add_column("decides")
+    for split in splits:
+        table.add_column(split, justify="right")
+    for name in figures["accuracy"][splits[0]]:
+        table.add_row(name, *(_interval(figures["accuracy"][split][name]) for split in splits))
+    console.print(table)
+    console.print(
+        f"{figures['headline']}\n{int(seconds) // 60} min {int(seconds) % 60} s; everything lies in {folder}:"
+    )
+    for name, what in (
+        ("report.html", "one page to look at; report.json holds the same"),
+        ("plans/<landscape>/", "map.png, labels.gpkg, labels.parquet, solution.json, certificate.json"),
+        ("dataset/", "prompts.parquet with its card"),
+        ("models/sft, models/grpo", "weights (safetensors), figures of every step, completions"),
+        ("evaluation/", "predictions and figures"),
+    ):
+        console.print(f"  [bold]{name:24}[/]{what}")
+    console.print("Next: `make ui` shows the same assets in Dagster on http://127.0.0.1:3000")
+
+
+def _interval(figure: dict[str, Any]) -> str:
+    return f"{figure['accuracy']:.1%}  [{figure['low']:.1%}, {figure['high']:.1%}]"

@@ -1,0 +1,159 @@
+"""What an asset shows in the Dagster UI: pictures, tables and numbers that plot over time."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+
+from oracle.intake import IntakeReport
+from oracle.landscape import Landscape
+from oracle.map import thumbnail
+from oracle.neighbours import NeighbourGraph
+from oracle.solution import Solution
+from prompts.dataset import PromptDataset
+from training.run import RUN
+
+Metadata = dict[str, Any]
+INLINE = 1000  # Markdown longer than this opens in a window instead of the page
+
+
+def picture(png: bytes, alt: str) -> dg.MarkdownMetadataValue:
+    """A PNG as Markdown with its bytes inside; shown in the page when it is small."""
+    return dg.MetadataValue.md(f"![{alt}](data:image/png;base64,{base64.b64encode(png).decode()})")
+
+
+def table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:
+    """Rows with the same keys as a table."""
+    return dg.MetadataValue.table(records=[dg.TableRecord(dict(row)) for row in rows])
+
+
+def of_landscape(landscape: Landscape, report: IntakeReport | None) -> Metadata:
+    """Counts and ranges of a landscape, and what intake did to its file."""
+    yields = [
+        {
+            "crop": crop,
+            "mean t/ha": round(float(column.mean()), 3),
+            "largest t/ha": round(float(column.max()), 3),
+            "cannot be grown on": int((column == 0).sum()),
+        }
+        for crop, column in zip(landscape.crops, landscape.yields.T, strict=True)
+    ]
+    shown: Metadata = {
+        "dagster/row_count": len(landscape),
+        "area_ha": float(landscape.areas_ha.sum()),
+        "mean_connectivity": float(landscape.connectivity.mean()),
+        "yields": table(yields),
+        "sha256": landscape.sha256,
+    }
+    if report is not None:
+        shown["intake"] = dg.MetadataValue.json(report.to_dict())
+    return shown
+
+
+def of_graph(graph: NeighbourGraph) -> Metadata:
+    """How many neighbours of which kind, and what hangs together."""
+    first = graph.table[graph.table["order"] == 1]
+    return {
+        "dagster/row_count": len(graph.table),
+        "first_order_pairs": len(first) // 2,
+        "second_order_pairs": (len(graph.table) - len(first)) // 2,
+        "components": int(graph.components.max()) + 1,
+        "isolated_polygons": len(graph.isolated),
+        "kinds": table({"kind": k, "ordered pairs": int(n)} for k, n in first["kind"].value_counts().items()),
+        "sha256": graph.sha256,
+    }
+
+
+def of_plan(landscape: Landscape, solution: Solution, map_file: Path) -> Metadata:
+    """The plan as a map, its supply against the floors, and the figures that prove it."""
+    small = picture(thumbnail(landscape, solution.land_use), "plan")
+    shown: Metadata = {
+        "objective": solution.objective,
+        "upper_bound": solution.upper_bound,
+        "gap": solution.gap,
+        "wall_time_s": solution.wall_time_s,
+        "unique_label_share": float((solution.status == "unique").mean()),
+        "supply": table(
+            {
+                "crop": crop,
+                "supply t": round(float(supply), 1),
+                "floor t": round(float(floor), 1),
+                "shadow price /t": round(solution.shadow_price[crop], 2),
+            }
+            for crop, supply, floor in zip(solution.crops, solution.supply_t, solution.floor_t, strict=True)
+        ),
+        "map_large": picture(map_file.read_bytes(), "map of the plan"),
+    }
+    return {"map": small, **shown} if len(small.value) < INLINE else shown
+
+
+def of_dataset(dataset: PromptDataset, skipped: Mapping[str, str]) -> Metadata:
+    """Prompts and class shares per split, one prompt in full, and the landscapes that were left out with the reason."""
+    splits = [
+        {"split": name, "prompts": record.prompts, **{c: round(share, 3) for c, share in record.classes.items()}}
+        for name, record in dataset.manifest.splits.items()
+    ]
+    classes = sorted({key for row in splits for key in row} - {"split", "prompts"})
+    first = dataset.frame.iloc[0]
+    return {
+        "dagster/row_count": len(dataset.frame),
+        "landscapes": len(dataset.manifest.sources),
+        "landscapes_skipped": len(skipped),
+        "skipped": dg.MetadataValue.json(dict(skipped)),
+        "splits": table(
+            {"split": r["split"], "prompts": r["prompts"], **{c: r.get(c, 0.0) for c in classes}} for r in splits
+        ),
+        "a_prompt": dg.MetadataValue.json({"prompt": first["prompt"], "target": first["target"]}),
+        "sha256": dataset.sha256,
+    }
+
+
+def of_run(folder: Path) -> Metadata:
+    """Last figures of a training run and what it was made from."""
+    record = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    metrics = pd.read_parquet(folder / "metrics.parquet")
+    last = metrics.ffill().iloc[-1]
+    wanted = (
+        "step",
+        "loss",
+        "mean_token_accuracy",
+        "reward",
+        "rewards/lu_reward/mean",
+        "rewards/format_reward/mean",
+        "kl",
+    )
+    return {
+        **{key.replace("/", "_"): float(last[key]) for key in wanted if key in last and last[key] == last[key]},
+        "wall_time_s": float(record["wall_time_s"]),
+        "weights_sha256": record["weights_sha256"],
+        "folder": dg.MetadataValue.path(str(folder)),
+    }
+
+
+def of_evaluation(file: Path) -> Metadata:
+    """Accuracy with its interval per split, for every model and baseline; the models' as numbers that plot."""
+    evaluation = json.loads(file.read_text(encoding="utf-8"))
+    rows, numbers = [], {}
+    for kind in ("models", "baselines"):
+        for name, by_split in evaluation[kind].items():
+            for split, of in by_split.items():
+                low, high = of["wilson"]["low"], of["wilson"]["high"]
+                rows.append(
+                    {
+                        "split": split,
+                        "decides": name,
+                        "accuracy": of["accuracy"],
+                        "low": low,
+                        "high": high,
+                        "rows": of["rows"],
+                    }
+                )
+                if kind == "models":
+                    numbers[f"accuracy {name} {split}".replace(" ", "_")] = float(of["accuracy"])
+    return {**numbers, "accuracy": table(rows)}

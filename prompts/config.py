@@ -1,0 +1,62 @@
+"""What a prompt shows and how it is laid out: one class for YAML, JSON, the command line and Dagster."""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Context(StrEnum):
+    """What a prompt states about the whole landscape."""
+
+    NONE = "none"
+    """Nothing: the polygon and its neighbours alone."""
+    PRICES = "prices"
+    """Prices with the shadow prices of the supply floors, and the worth of habitat."""
+
+
+class Style(StrEnum):
+    """What the answer is to consist of."""
+
+    THINK = "think"
+    """``<think>...</think><answer>class</answer>``."""
+    ANSWER_ONLY = "answer_only"
+    """``<answer>class</answer>``."""
+
+
+class Layout(StrEnum):
+    """How the fields are written down."""
+
+    FULL = "full"
+    """Instructions, rules of format and a list of dictionaries, for a model that reads English."""
+    COMPACT = "compact"
+    """One line of numbers in fixed width, for a model that is trained from scratch on such lines."""
+
+
+class PromptConfig(BaseModel):
+    """The variant of a prompt: what is shown (order, context), what is asked for (style), how (layout, digits)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    order: Literal[0, 1, 2] = Field(
+        default=0,
+        description="neighbours shown: 0 = the central polygon alone, 1 = first order, 2 = first and second order",
+    )
+    context: Context = Field(default=Context.PRICES, description="none or prices")
+    style: Style = Field(default=Style.THINK, description="think or answer_only")
+    layout: Layout = Field(default=Layout.COMPACT, description="full or compact")
+    yield_digits: int = Field(
+        default=2,
+        ge=1,
+        le=4,
+        description="decimals of a yield below 10 t/ha; from 10 on one less, so that all are as wide",
+    )
+    connectivity_digits: int = Field(default=2, ge=1, le=4, description="decimals of ecological connectivity")
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the configuration's canonical JSON."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()

@@ -1,0 +1,239 @@
+"""The bound holds whoever chose the multipliers, and a folder that was tampered with does not pass."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import geopandas as gpd
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracle.certificate import Certificate, balanced, bound, values
+from oracle.errors import CertificateError
+from oracle.glm import coefficients, terms, violations
+from oracle.glm_config import GLMConfig, HabitatShare
+from oracle.neighbours import neighbour_graph
+from oracle.regret import regret
+from oracle.solution import save_solution
+from oracle.solve import solve
+from oracle.verify import verify
+
+from .conftest import FOUR_CROPS, build_grid_graph, build_grid_landscape
+
+
+def small_case():
+    config = GLMConfig(
+        supply_floors={"wheat": 0.7, "oat": 0.5}, habitat_share=HabitatShare(min=0.2, max=0.6), adjacency_gain=3.0
+    )
+    landscape = build_grid_landscape(2, 3, crops=("wheat", "oat"), seed=4)
+    return coefficients(landscape, build_grid_graph(2, 3), config)
+
+
+SMALL = small_case()
+OPTIMUM = max(
+    terms(SMALL, np.array(p)).objective
+    for p in itertools.product(range(3), repeat=6)
+    if not violations(SMALL, np.array(p))
+)
+multiplier = st.floats(0, 0.01)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.tuples(multiplier, multiplier), multiplier, multiplier, st.lists(st.floats(0, 1), min_size=7, max_size=7))
+def test_any_multipliers_and_any_split_bound_the_best_of_all_plans(mu, least, greatest, shares):
+    certificate = Certificate(np.array(mu), least, greatest, np.array(shares))
+    assert bound(SMALL, certificate) >= OPTIMUM - 1e-12
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(st.tuples(multiplier, multiplier), multiplier, multiplier, st.lists(st.floats(0, 1), min_size=7, max_size=7))
+def test_balancing_the_splits_never_raises_the_bound(mu, least, greatest, shares):
+    certificate = Certificate(np.array(mu), least, greatest, np.array(shares))
+    assert bound(SMALL, balanced(SMALL, certificate)) <= bound(SMALL, certificate) + 1e-12
+
+
+def test_balancing_decides_what_a_lopsided_split_leaves_open():
+    """Two neighbours that both belong to habitat by their common gain only: each needs a part of it."""
+    landscape = build_grid_landscape(
+        1, 2, crops=("wheat",), yields=np.array([[3.0], [3.0]]), connectivity=np.array([0.5, 0.5])
+    )
+    config = GLMConfig(connectivity_weight=0.55, adjacency_gain=6.0)
+    c = coefficients(landscape, build_grid_graph(1, 2), config)
+    assert (c.habitat < c.crop[:, 0]).all()
+    lopsided = Certificate(np.zeros(1), 0.0, 0.0, np.array([1.0]))
+    plan = np.array([1, 1])
+    assert regret(c, plan, lopsided).status.tolist() == ["unique", "undecided"]
+    assert regret(c, plan, balanced(c, lopsided)).status.tolist() == ["unique", "unique"]
+
+
+def test_the_bound_by_hand():
+    """One field: 0.5 of crop value or 0.5 of connectivity; a floor of half the field at a price mu."""
+    landscape = build_grid_landscape(1, 1, crops=("wheat",), yields=np.array([[4.0]]), connectivity=np.array([0.5]))
+    c = coefficients(landscape, build_grid_graph(1, 1), GLMConfig(supply_floors={"wheat": 0.5}))
+    tonnes = c.floor_t[0]  # what counts of the field's production: the floor, half of it
+    certificate = Certificate(np.array([0.1 / tonnes]), 0.0, 0.0, np.array([]))
+    np.testing.assert_allclose(values(c, certificate), [[0.6, 0.5]])
+    assert bound(c, certificate) == pytest.approx(0.6 - 0.1 * (1 - 1e-6), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"floor_multiplier": np.array([-1e-9, 0.0])}, "wheat is not"),
+        ({"floor_multiplier": np.array([np.nan, 0.0])}, "wheat is not"),
+        ({"floor_multiplier": np.zeros(3)}, "3 floor multiplier"),
+        ({"habitat_greatest": -1.0}, "greatest habitat is not"),
+        ({"pair_share": np.array([0, 0, 1.5, 0, 0, 0, 0])}, "pairs 2 do not"),
+        ({"pair_share": np.array([0, 0, 0, np.nan, 0, 0, 0])}, "pairs 3 do not"),
+        ({"pair_share": np.zeros(6)}, "6 pair share"),
+    ],
+)
+def test_multipliers_that_prove_nothing_are_refused(change, reason):
+    certificate = Certificate(np.zeros(2), 0.0, 0.0, np.full(7, 0.5))
+    with pytest.raises(CertificateError, match=reason):
+        bound(SMALL, replace(certificate, **change))
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("solved")
+    landscape = build_grid_landscape(5, 6, seed=7)
+    graph = neighbour_graph(landscape)
+    config = GLMConfig(supply_floors=dict.fromkeys(FOUR_CROPS, 0.5), habitat_share=HabitatShare(min=0.1), gap=1e-4)
+    save_solution(folder, landscape, graph, solve(landscape, graph, config))
+    return folder
+
+
+@pytest.fixture
+def folder(solved: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(solved, tmp_path / "copy"))
+
+
+def edit_json(path: Path, change) -> None:
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def edit_table(path: Path, change) -> None:
+    table = gpd.read_parquet(path)
+    change(table)
+    table.to_parquet(path, index=False)
+
+
+def test_an_honest_folder_passes_and_says_what_was_proven(folder: Path):
+    found = verify(folder)
+    assert found.polygons == 30 == found.unique + found.tied + found.undecided
+    assert 0 <= found.gap < 0.05
+    assert "30 polygons, feasible" in str(found)
+
+
+def other_label(table) -> None:
+    table.loc[0, "land_use"] = "habitat" if table.loc[0, "land_use"] != "habitat" else "wheat"
+
+
+def narrower_regret(table) -> None:
+    position = table.index[table["land_use"] != "habitat"][0]
+    table.loc[position, "regret_habitat_low"] += 1e-6
+
+
+def all_unique(table) -> None:
+    table.loc[table["status"] != "unique", "status"] = "unique"
+
+
+def unlabelled(table) -> None:
+    table.loc[3, "land_use"] = "lavender"
+
+
+def richer(table) -> None:
+    table.loc[0, "wheat_yield"] *= 1.01
+
+
+def moved(table) -> None:
+    table["geometry"] = table.geometry.translate(1.0, 0.0)
+
+
+def renamed(table) -> None:
+    table.loc[[0, 1], "id"] = table.loc[[1, 0], "id"].to_numpy()
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "reason"),
+    [
+        ("labels.parquet", other_label, "floor|crop_value|connectivity"),
+        ("labels.parquet", narrower_regret, "regret_habitat_low of r"),
+        ("labels.parquet", all_unique, "status of"),
+        ("labels.parquet", unlabelled, "lavender|land_use of r0c3 is none of|KeyError"),
+        ("labels.parquet", richer, "column 'wheat_yield' differs"),
+        ("labels.parquet", renamed, "does not have the ids"),
+        ("landscape.parquet", richer, "landscape in landscape.parquet is not the one solved"),
+        ("landscape.parquet", moved, "landscape in landscape.parquet is not the one solved"),
+    ],
+)
+def test_a_tampered_table_is_found_out(folder: Path, file: str, change, reason: str):
+    edit_table(folder / file, change)
+    with pytest.raises(CertificateError, match=reason):
+        verify(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "reason"),
+    [
+        ("certificate.json", lambda c: c["floor_multiplier"].__setitem__(0, -1.0), "wheat is not"),
+        ("certificate.json", lambda c: c["floor_multiplier"].__setitem__(0, 1.0), "shadow_price|upper_bound"),
+        ("certificate.json", lambda c: c["pair_share"].__setitem__(0, 2.0), "pairs 0 do not"),
+        ("certificate.json", lambda c: c.pop("pair_share"), "malformed"),
+        ("solution.json", lambda s: s.update(upper_bound=s["upper_bound"] - 1e-7), "upper_bound"),
+        ("solution.json", lambda s: s["terms"].update(crop_value=0.9), "crop_value"),
+        ("solution.json", lambda s: s["supply_t"].update(wheat=1e9), "supply_t"),
+        ("solution.json", lambda s: s["shadow_price"].update(wheat=-5.0), "shadow_price"),
+        ("solution.json", lambda s: s["config"].update(connectivity_weight=0.4), "config in solution.json"),
+        ("solution.json", lambda s: s["config"].update(connectivity_weight=4), "connectivity_weight"),
+        ("solution.json", lambda s: s["hashes"].update(graph="0" * 64), "graph in graph.parquet"),
+    ],
+)
+def test_tampered_figures_are_found_out(folder: Path, file: str, change, reason: str):
+    edit_json(folder / file, change)
+    with pytest.raises(CertificateError, match=reason):
+        verify(folder)
+
+
+def test_a_tampered_graph_is_found_out(folder: Path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = folder / "graph.parquet"
+    arrow = pq.read_table(path)
+    table: pd.DataFrame = arrow.to_pandas()
+    table["facing_m"] *= 1.5
+    changed = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(arrow.schema.metadata)
+    pq.write_table(changed, path)
+    with pytest.raises(CertificateError, match=r"graph in graph\.parquet is not the one solved"):
+        verify(folder)
+
+
+@pytest.mark.parametrize(
+    "file", ["labels.parquet", "landscape.parquet", "graph.parquet", "solution.json", "certificate.json"]
+)
+def test_a_missing_or_broken_file_is_named(folder: Path, file: str):
+    (folder / file).write_bytes(b"not what it was")
+    with pytest.raises(CertificateError, match=file):
+        verify(folder)
+    (folder / file).unlink()
+    with pytest.raises(CertificateError, match=file):
+        verify(folder)
+
+
+def test_checking_loads_no_solver():
+    code = "import sys, oracle.verify; print(sorted({'pulp', 'highspy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

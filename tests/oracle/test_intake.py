@@ -1,0 +1,246 @@
+"""Intake: what a file must be, what is mended, and that nothing is mended in silence."""
+
+import json
+from pathlib import Path
+
+import geopandas as gpd
+import numpy as np
+import pytest
+import shapely
+
+from oracle.errors import ConfigurationError, LandscapeError
+from oracle.intake import read_landscape
+from oracle.landscape import HABITAT
+from oracle.recipe import Recipe
+
+CASES = Path(__file__).parents[1] / "cases" / "geometry"
+FRENCH = Recipe.model_validate(
+    {
+        "id": "ID_PARCELLE",
+        "yields": {"wheat": "RENDEMENT BLE\u0301 (t/ha)", "oat": "avoine", "corn": "mais", "soy": "soja"},
+        "connectivity": "connectivite ecologique",
+    }
+)
+
+
+def refusal(name: str, recipe: Recipe | None = None) -> str:
+    with pytest.raises(LandscapeError) as caught:
+        read_landscape(CASES / name, recipe)
+    return str(caught.value)
+
+
+def farm(folder: Path, **columns: object) -> Path:
+    """Three squares in a row with the contract's columns, some of them replaced or added."""
+    squares = [shapely.box(500_000 + 800 * k, 5_700_000, 500_800 + 800 * k, 5_700_800) for k in range(3)]
+    table = {
+        "id": ["a", "b", "c"],
+        "wheat_yield": [3.0, 4.0, 5.0],
+        "ecological_connectivity": [0.2, 0.4, 0.6],
+        **columns,
+    }
+    path = folder / "farm.gpkg"
+    gpd.GeoDataFrame(table, geometry=squares, crs=32613).to_file(path)
+    return path
+
+
+def test_a_sound_file_needs_no_recipe() -> None:
+    landscape, report = read_landscape(CASES / "road_allowance.geojson")
+    assert landscape.name == "road_allowance"
+    assert landscape.crops == ("wheat", "oat", "corn", "soy")
+    assert (report.rows, report.polygons, report.crs, report.crs_from) == (16, 16, "EPSG:32613", "file")
+    assert report.repairs == report.dropped == report.warnings == ()
+    assert report.area_ha == pytest.approx(landscape.areas_ha.sum(), abs=1e-3)
+    json.dumps(report.to_dict())
+
+
+def test_columns_are_found_whatever_their_case_and_accents() -> None:
+    landscape, report = read_landscape(CASES / "columns_french.geojson", FRENCH)
+    assert landscape.crops == ("wheat", "oat", "corn", "soy")
+    assert landscape.yields[0].tolist() == [3.1, 3.3, 5.5, 1.7]
+    assert report.columns["soy_yield"] == "soja "
+    assert "soja " in landscape.polygons  # original columns travel along
+
+
+def test_missing_columns_are_all_named_at_once_with_what_is_there() -> None:
+    said = refusal("columns_french.geojson")
+    assert "no <crop>_yield column; it has ID_PARCELLE, Rendement blé (t/ha)" in said
+    assert "id: no column 'id'; there is 'ID_PARCELLE'" in said
+    assert "ecological_connectivity: no column" in said
+
+
+def test_a_column_that_could_be_two_is_refused(tmp_path: Path) -> None:
+    squares = farm(tmp_path)
+    frame = gpd.read_file(squares).rename(columns={"ecological_connectivity": "Ecological Connectivity"})
+    frame["ECOLOGICAL-CONNECTIVITY"] = 0.1
+    frame.to_parquet(tmp_path / "two.parquet")
+    with pytest.raises(LandscapeError, match="could be any of 'Ecological Connectivity', 'ECOLOGICAL-CONNECTIVITY'"):
+        read_landscape(tmp_path / "two.parquet")
+
+
+def test_kilograms_and_bushels_become_tonnes_and_the_file_s_numbers_stay(tmp_path: Path) -> None:
+    recipe = Recipe.model_validate({"yields": {"wheat": "wheat_yield"}, "yield_unit": "kg/ha"})
+    landscape, report = read_landscape(farm(tmp_path, wheat_yield=[3000.0, 4000.0, 0.0]), recipe)
+    assert landscape.yields[:, 0].tolist() == [3.0, 4.0, 0.0]
+    assert landscape.polygons["wheat_yield_original"].tolist() == [3000.0, 4000.0, 0.0]
+    assert report.units == {"wheat": "kg/ha"}
+
+    yields = {c: f"{c}_yield" for c in ("wheat", "oat", "corn", "soy")}
+    bushels = Recipe.model_validate({"yields": yields, "yield_unit": "bu/ac"})
+    landscape, _ = read_landscape(CASES / "units_bu_per_ac.geojson", bushels)
+    assert landscape.yields[0] == pytest.approx([3.09, 3.28, 5.52, 1.68], abs=0.005)
+
+
+def test_yields_that_no_field_has_are_refused_with_the_likely_unit(tmp_path: Path) -> None:
+    said = refusal("units_bu_per_ac.geojson")
+    assert "set `yield_unit` to bu/ac (the highest would be 5.52 t/ha)" in said
+    assert said.count("bu/ac") == 4  # every crop in one go
+    with pytest.raises(LandscapeError, match=r"set `yield_unit` to kg/ha \(the highest would be 5\.00 t/ha\)"):
+        read_landscape(farm(tmp_path, wheat_yield=[3000.0, 4000.0, 5000.0]))
+    kilos = Recipe.model_validate({"yields": {"wheat": "wheat_yield"}, "yield_unit": "kg/ha"})
+    with pytest.raises(LandscapeError, match=r"below 0\.02 t/ha.* set `yield_unit` to t/ha"):
+        read_landscape(farm(tmp_path), kilos)
+
+
+def test_values_out_of_range_are_named_never_clipped() -> None:
+    said = refusal("connectivity_out_of_range.geojson")
+    assert "4 polygon(s)" in said
+    assert "1.2247" in said
+    assert "87" in said
+    assert "wheat_yield must be a number, t/ha, 0 or more" in refusal("yields_negative.geojson")
+
+
+def test_a_landscape_without_any_yield_is_a_landscape() -> None:
+    landscape, _ = read_landscape(CASES / "yields_all_zero.geojson")
+    assert landscape.allowed.tolist() == [[False] * 4 + [True]] * 4
+
+
+@pytest.mark.parametrize(
+    ("policy", "ids", "wheat"), [("zero", ["a", "b", "c"], [3.0, 0.0, 5.0]), ("drop", ["a", "c"], [3.0, 5.0])]
+)
+def test_empty_yields_are_zeros_or_dropped_as_told(
+    tmp_path: Path, policy: str, ids: list[str], wheat: list[float]
+) -> None:
+    file = farm(tmp_path, wheat_yield=[3.0, np.nan, 5.0])
+    with pytest.raises(LandscapeError, match=r"wheat_yield must be a number.*\(b;"):
+        read_landscape(file)
+    landscape, report = read_landscape(file, Recipe.model_validate({"missing_yield": policy}))
+    assert landscape.ids.tolist() == ids
+    assert landscape.yields[:, 0].tolist() == wheat
+    told = report.repairs if policy == "zero" else report.dropped
+    assert [remark.ids for remark in told] == [("b",)]
+
+
+def test_words_among_numbers_are_named(tmp_path: Path) -> None:
+    with pytest.raises(LandscapeError, match=r"1 value\(s\) are no numbers \('4,0'; polygons b\)"):
+        read_landscape(farm(tmp_path, wheat_yield=["3.0", "4,0", "5.0"]))
+
+
+def test_unusable_ids_are_all_named_and_rows_can_be_numbered_instead() -> None:
+    said = refusal("ids_mixed.geojson")
+    assert "1 row(s) have no id: rows 3" in said
+    assert "ids must be unique; repeated: 1" in said
+    landscape, report = read_landscape(CASES / "ids_mixed.geojson", Recipe(id="row"))
+    assert landscape.ids.tolist() == ["0", "1", "2", "3", "4", "5"]
+    assert "row numbers" in report.repairs[0].what
+    assert landscape.polygons["id_original"].iloc[0] == "01"
+
+
+def test_whole_numbers_are_ids_without_decimals(tmp_path: Path) -> None:
+    landscape, _ = read_landscape(farm(tmp_path, id=[7.0, 8.0, 9.0]))
+    assert landscape.ids.tolist() == ["7", "8", "9"]
+    landscape, report = read_landscape(farm(tmp_path, id=["07", " 8", "9"]))
+    assert landscape.ids.tolist() == ["07", "8", "9"]
+    assert [(r.what, r.ids) for r in report.repairs] == [("blanks around the id trimmed", ("8",))]
+
+
+def test_invalid_polygons_are_rebuilt_and_the_area_is_told() -> None:
+    landscape, report = read_landscape(CASES / "bowtie_and_spike.geojson")
+    told = {remark.ids[0]: remark.what for remark in report.repairs}
+    assert told["bow"].endswith("+32.3928 ha")
+    assert told["spike"].endswith("+0.0000 ha")
+    assert landscape.polygons.is_valid.all()
+    assert set(landscape.polygons.geom_type) <= {"Polygon", "MultiPolygon"}
+
+
+def test_rows_without_a_polygon_are_refused_or_left_out_by_name() -> None:
+    said = refusal("mixed_geometries.geojson")
+    assert "4 row(s) are no polygons: well (Point), fence (LineString), empty (empty), null (no geometry)" in said
+    landscape, report = read_landscape(CASES / "mixed_geometries.geojson", Recipe(drop_unusable=True))
+    assert landscape.ids.tolist() == ["poly", "multi1", "coll"]
+    assert [(r.what, r.ids) for r in report.dropped] == [
+        ("not a polygon: Point", ("well",)),
+        ("not a polygon: LineString", ("fence",)),
+        ("not a polygon: empty", ("empty",)),
+        ("not a polygon: no geometry", ("null",)),
+    ]
+    assert [r.ids for r in report.repairs] == [("coll",)]
+
+
+def test_heights_are_dropped_and_told() -> None:
+    landscape, report = read_landscape(CASES / "z_coordinates.geojson")
+    assert not landscape.polygons.has_z.any()
+    assert [(r.what, r.ids) for r in report.repairs] == [("heights (z) dropped", ("A", "B"))]
+
+
+def test_overlaps_and_duplicates_are_told(tmp_path: Path) -> None:
+    _, report = read_landscape(CASES / "overlap_30pct.geojson")
+    assert [r.ids for r in report.warnings] == [("A", "B")]
+    assert report.warnings[0].what == "overlap, 30.0% of the smaller: 19.4358 ha counted twice"
+    assert "repeated: A" in refusal("duplicates.geojson")
+    _, report = read_landscape(CASES / "duplicates.geojson", Recipe(id="row"))
+    assert [r.ids for r in report.warnings if r.what.startswith("duplicates")] == [("0", "1"), ("2", "3")]
+
+
+def test_coordinates_need_a_reference_system_that_fits() -> None:
+    said = refusal("no_crs_lonlat.gpkg")
+    assert "states no CRS" in said
+    assert "EPSG:4326" in said
+    landscape, report = read_landscape(CASES / "no_crs_lonlat.gpkg", Recipe(crs="EPSG:4326"))
+    assert landscape.areas_ha == pytest.approx(np.full(4, 64.75), rel=0.01)
+    assert report.crs_from == "recipe"
+
+    assert "cannot be degrees" in refusal("local_xy_as_crs84.geojson")
+    with pytest.raises(ConfigurationError, match="'EPSG:0' is not a CRS"):
+        read_landscape(CASES / "no_crs_lonlat.gpkg", Recipe(crs="EPSG:0"))
+
+
+def test_land_uses_are_translated_and_unknown_ones_named(tmp_path: Path) -> None:
+    file = farm(tmp_path, code=[146, 110, 34], keep=[None, None, "habitat"])
+    settings = {"current_land_use": "code", "locked_land_use": "keep", "land_uses": {146: "wheat", 110: HABITAT}}
+    with pytest.raises(LandscapeError, match=r"current_land_use must be one of habitat, other, wheat.*\(c; found 34\)"):
+        read_landscape(file, Recipe.model_validate(settings))
+    settings["land_uses"] = {146: "wheat", 110: HABITAT, 34: "other"}
+    landscape, _ = read_landscape(file, Recipe.model_validate(settings))
+    assert landscape.current is not None
+    assert landscape.current.tolist() == ["wheat", "habitat", "other"]
+    assert landscape.allowed.tolist() == [[True, True], [True, True], [False, True]]
+
+
+def test_layers_must_be_named_where_there_are_several(tmp_path: Path) -> None:
+    file = farm(tmp_path)
+    gpd.read_file(file).to_file(file, layer="copy")
+    with pytest.raises(LandscapeError, match=r"2 layers with geometry \(farm, copy\)"):
+        read_landscape(file)
+    assert len(read_landscape(file, Recipe(layer="copy"))[0]) == 3
+    with pytest.raises(LandscapeError, match="no layer 'other'"):
+        read_landscape(file, Recipe(layer="other"))
+
+
+def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(LandscapeError, match="no such file"):
+        read_landscape(tmp_path / "none.geojson")
+    (tmp_path / "text.geojson").write_text("not json")
+    with pytest.raises(LandscapeError, match=r"text\.geojson: cannot be read as polygons"):
+        read_landscape(tmp_path / "text.geojson")
+    (tmp_path / "empty.geojson").write_text('{"type": "FeatureCollection", "features": []}')
+    with pytest.raises(LandscapeError, match="no rows"):
+        read_landscape(tmp_path / "empty.geojson")
+
+
+def test_lists_in_a_column_become_text_that_every_format_holds(tmp_path: Path) -> None:
+    frame = gpd.read_file(farm(tmp_path))
+    frame["near"] = [[1, 2], [], [3]]
+    frame.to_parquet(tmp_path / "lists.parquet")
+    landscape, _ = read_landscape(tmp_path / "lists.parquet")
+    assert landscape.polygons["near"].tolist() == ["[1, 2]", "[]", "[3]"]
+    landscape.polygons.to_file(tmp_path / "again.gpkg")

@@ -1,0 +1,91 @@
+"""Recipes: what they accept, and that a mistake is named with its file and key."""
+
+from pathlib import Path
+
+import pytest
+
+from oracle.errors import ConfigurationError
+from oracle.recipe import Recipe, YieldUnit, fold, load_recipe, match, recipe_for, to_t_ha
+
+RECIPES = Path(__file__).parents[2] / "data" / "recipes"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "recipe.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_units_by_hand() -> None:
+    assert to_t_ha("canola", YieldUnit.KG_HA) == 0.001
+    assert 46 * to_t_ha("wheat", YieldUnit.BU_AC) == pytest.approx(3.09, abs=0.005)
+    assert 86 * to_t_ha("oat", YieldUnit.BU_AC) == pytest.approx(3.28, abs=0.005)
+    # 60 lb of 0.45359237 kg on an acre of 0.40468564 ha
+    assert to_t_ha("soy", YieldUnit.BU_AC) == pytest.approx(60 * 0.45359237 / 0.40468564 / 1000, rel=1e-5)
+
+
+def test_a_recipe_in_full(tmp_path: Path) -> None:
+    recipe = load_recipe(
+        written(
+            tmp_path,
+            """
+            id: row
+            yields: {wheat: W, corn: C}
+            yield_unit: {wheat: kg/ha, corn: bu/ac}
+            connectivity: eco
+            land_uses: {146: wheat, 110: habitat}
+            glm: {connectivity_weight: 0.3, prices: {wheat: 280, corn: 200}}
+            """,
+        )
+    )
+    assert recipe.unit_of("wheat") == YieldUnit.KG_HA
+    assert recipe.unit_of("corn") == YieldUnit.BU_AC
+    assert recipe.land_uses == {"146": "wheat", "110": "habitat"}
+    assert recipe.glm.connectivity_weight == 0.3
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("yeilds: {wheat: W}", "yeilds: unknown setting"),
+        ("yield_unit: lb/ac", "yield_unit"),
+        ("glm: {connectivity_weight: 2}", r"glm\.connectivity_weight: .*less than 1.*found 2"),
+        ("yields: {canola: C}\nyield_unit: bu/ac", "bu/ac is known for wheat, soy, corn, oat only; convert canola"),
+        ("yields: {wheat: W}\nyield_unit: {oat: t/ha}", "names oat, which `yields` does not"),
+        ("yields: {wheat: W, oat: O}\nyield_unit: {oat: t/ha}", "no unit for wheat"),
+        ("id: [", "not YAML"),
+        ("- wheat", "file: "),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message) as caught:
+        load_recipe(written(tmp_path, text))
+    assert "recipe.yaml" in str(caught.value)
+
+
+def test_a_missing_recipe_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"none\.yaml: the recipe cannot be read"):
+        load_recipe(tmp_path / "none.yaml")
+
+
+def test_the_recipe_given_wins_over_the_one_beside_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "farm.geojson"
+    assert recipe_for(file) == Recipe()
+    (tmp_path / "farm.yaml").write_text("connectivity: beside")
+    assert recipe_for(file).connectivity == "beside"
+    assert recipe_for(file, written(tmp_path, "connectivity: given")).connectivity == "given"
+
+
+def test_names_match_whatever_their_case_accents_and_blanks() -> None:
+    assert fold("Connectivité écologique ") == fold("CONNECTIVITE\u0301_E\u0301COLOGIQUE") == "connectivite_ecologique"
+    assert match("soja", ["AVOINE", "soja ", "maïs"]) == ["soja "]
+    assert match("id", ["ID", "id"]) == ["id"]  # an exact name is never ambiguous
+    assert match("id", ["ID", "Id"]) == ["ID", "Id"]
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda p: p.stem)
+def test_the_recipes_in_data_are_complete(path: Path) -> None:
+    recipe = load_recipe(path)
+    crops = tuple(recipe.yields)
+    assert len(recipe.glm.price_of(crops)) == len(crops)
+    assert set(recipe.glm.supply_floors) <= set(crops)

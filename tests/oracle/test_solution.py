@@ -1,0 +1,86 @@
+"""What a solve leaves behind can be read again, by this package and by a GIS."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import geopandas as gpd
+import numpy as np
+import pytest
+
+from oracle.errors import CertificateError
+from oracle.glm_config import GLMConfig
+from oracle.neighbours import neighbour_graph
+from oracle.solution import LABELS_GPKG, load_solution, save_solution
+from oracle.solve import solve
+
+from .conftest import build_grid_landscape
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("solution")
+    yields = np.array([[3.0, 2.0], [0.0, 2.5], [2.0, 2.0], [4.0, 1.0], [3.0, 3.0], [1.0, 2.0]])
+    landscape = build_grid_landscape(2, 3, crops=("wheat", "canola"), yields=yields, seed=1, name="six-fields")
+    graph = neighbour_graph(landscape)
+    config = GLMConfig(prices={"wheat": 294.0, "canola": 600.0}, supply_floors={"wheat": 0.6})
+    solution = solve(landscape, graph, config)
+    save_solution(folder, landscape, graph, solution)
+    return folder, landscape, solution
+
+
+def test_a_solution_comes_back_as_it_was(saved):
+    folder, _, solution = saved
+    again = load_solution(folder)
+    for name in ("classes", "terms", "upper_bound", "gap", "shadow_price", "hashes", "config", "versions"):
+        assert getattr(again, name) == getattr(solution, name), name
+    for name in ("ids", "land_use", "status", "choice", "regret_low", "regret_high", "supply_t", "floor_t"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(solution, name), err_msg=name)
+    np.testing.assert_array_equal(again.certificate.pair_share, solution.certificate.pair_share)
+
+
+def test_labels_keep_the_landscapes_columns_and_write_null_for_no_number(saved):
+    folder, landscape, solution = saved
+    table = gpd.read_parquet(folder / "labels.parquet")
+    assert list(table.columns[:4]) == ["id", "ecological_connectivity", "wheat_yield", "canola_yield"]
+    assert table.crs == landscape.polygons.crs
+    assert table.loc[1, ["regret_wheat_low", "regret_wheat_high"]].isna().all()  # wheat cannot grow there
+    chosen = [table.loc[i, f"regret_{u}_low"] for i, u in enumerate(table["land_use"])]
+    assert chosen == [0.0] * 6
+    assert np.isfinite(solution.regret_low[solution.regret_high < np.inf]).all()
+
+
+def test_the_geopackage_has_the_same_labels(saved):
+    folder, _, solution = saved
+    table = gpd.read_file(folder / LABELS_GPKG, layer="labels")
+    assert table["land_use"].tolist() == solution.land_use.tolist()
+    assert table["regret_habitat_high"].notna().sum() == np.isfinite(solution.regret_high[:, 2]).sum()
+
+
+def test_solution_json_states_the_figures_with_their_gap(saved):
+    folder, _, _ = saved
+    stated = json.loads((folder / "solution.json").read_text())
+    assert stated["objective"] == pytest.approx(stated["terms"]["crop_value"] + stated["terms"]["connectivity"])
+    assert stated["gap"] == pytest.approx(1 - stated["objective"] / stated["upper_bound"])
+    assert stated["supply_t"]["wheat"] >= stated["floor_t"]["wheat"] * (1 - 1e-6) > 0
+    assert sum(stated["status"].values()) == stated["polygons"] == 6
+    assert "optimal" not in json.dumps(stated).lower()
+
+
+def test_everything_is_written_and_nothing_is_left_over(saved):
+    folder, _, _ = saved
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "certificate.json",
+        "graph.parquet",
+        "labels.gpkg",
+        "labels.parquet",
+        "landscape.parquet",
+        "map.png",
+        "solution.json",
+    ]
+
+
+def test_a_folder_without_solution_says_so(tmp_path: Path):
+    with pytest.raises(CertificateError, match=r"solution\.json is missing: solve again"):
+        load_solution(tmp_path)

@@ -1,0 +1,237 @@
+"""solve() against the list of all plans, on landscapes small enough to list them."""
+
+from __future__ import annotations
+
+import itertools
+
+import highspy
+import numpy as np
+import pulp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracle.certificate import bound
+from oracle.errors import ConfigurationError, InfeasibleError, SolveError
+from oracle.glm import Coefficients, coefficients, pulp_model, terms, violations
+from oracle.glm_config import FloorKind, GLMConfig, HabitatShare
+from oracle.solve import polish, solve
+
+from .conftest import FOUR_CROPS, build_grid_graph, build_grid_landscape
+
+PRICES = {"wheat": 300.0, "oat": 250.0, "corn": 200.0, "soy": 400.0}
+
+
+def every_plan(c: Coefficients) -> list[tuple[float, np.ndarray]]:
+    """Objective and classes of each feasible plan, by enumeration."""
+    options = [np.flatnonzero(row) for row in c.allowed]
+    plans = (np.array(p) for p in itertools.product(*options))
+    return [(terms(c, p).objective, p) for p in plans if not violations(c, p)]
+
+
+@st.composite
+def small_cases(draw):
+    """A landscape of up to 6 polygons and 3 crops, with ties, zeros, locks, floors and habitat shares."""
+    rows, cols = draw(st.sampled_from([(1, 1), (1, 3), (2, 2), (2, 3), (1, 6)]))
+    n, crops = rows * cols, FOUR_CROPS[: draw(st.integers(1, 3))]
+    yields = draw(
+        st.lists(
+            st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.5, 7.0]), min_size=len(crops), max_size=len(crops)),
+            min_size=n,
+            max_size=n,
+        )
+    )
+    connectivity = draw(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=n, max_size=n))
+    locked = []
+    for row in yields:
+        growable = [crop for crop, y in zip(crops, row, strict=True) if y > 0]
+        locked.append(draw(st.sampled_from([None, None, None, "habitat", *growable])))
+    low, high = sorted(draw(st.tuples(st.sampled_from([0.0, 0.2, 0.5]), st.sampled_from([0.4, 0.7, 1.0]))))
+    config = GLMConfig(
+        connectivity_weight=draw(st.sampled_from([0.0, 0.3, 0.5, 0.8])),
+        adjacency_gain=draw(st.sampled_from([0.0, 1.0, 3.0])),
+        prices=PRICES,
+        supply_floors={crop: draw(st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.6])) for crop in crops},
+        habitat_share=HabitatShare(min=low, max=high),
+        gap=0.0,
+    )
+    landscape = build_grid_landscape(
+        rows, cols, crops=crops, yields=np.array(yields), connectivity=np.array(connectivity), locked=locked
+    )
+    return landscape, build_grid_graph(rows, cols), config
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(small_cases())
+def test_the_plan_is_the_best_of_all_plans_and_every_interval_contains_the_true_regret(case):
+    landscape, graph, config = case
+    c = coefficients(landscape, graph, config)
+    plans = every_plan(c)
+    if not plans:
+        with pytest.raises(InfeasibleError):
+            solve(landscape, graph, config)
+        return
+    solution = solve(landscape, graph, config)
+    best = max(objective for objective, _ in plans)
+    assert solution.objective == pytest.approx(best, abs=1e-9)
+    assert solution.upper_bound >= best - 1e-12
+    assert bound(c, solution.certificate) >= best - 1e-12
+
+    truth = np.full((len(c), len(c.classes)), np.inf)
+    for objective, plan in plans:
+        rows = np.arange(len(c))
+        truth[rows, plan] = np.minimum(truth[rows, plan], best - objective)
+    assert (solution.regret_low <= truth + 1e-9).all()
+    assert (solution.regret_high >= truth - 1e-9).all()
+    others = np.where(np.arange(len(c.classes)) == solution.choice[:, None], np.inf, truth).min(axis=1)
+    assert (others[solution.status == "unique"] > 0).all()
+    assert (others[solution.status == "tied"] <= 1e-8).all()
+
+
+def test_a_plan_worked_out_by_hand():
+    """Two fields of 64 ha, one good for wheat, one rich in habitat; w = 0.5, no adjacency.
+
+    V = 64 ha * 300 * (4 + 2), C = 64 ha * (0.1 + 0.9): wheat and habitat take 4/6 and 0.9 of the two halves.
+    """
+    landscape = build_grid_landscape(
+        1, 2, crops=("wheat",), yields=np.array([[4.0], [2.0]]), connectivity=np.array([0.1, 0.9])
+    )
+    config = GLMConfig(adjacency_gain=0.0, prices={"wheat": 300.0})
+    solution = solve(landscape, build_grid_graph(1, 2), config)
+    assert solution.land_use.tolist() == ["wheat", "habitat"]
+    assert solution.objective == pytest.approx(0.5 * 4 / 6 + 0.5 * 0.9, abs=1e-6)
+    # swapping the first to habitat costs 0.5 * (4/6 - 0.1), the second to wheat 0.5 * (0.9 - 2/6)
+    np.testing.assert_allclose(solution.regret_low[0, 1], 0.5 * (4 / 6 - 0.1), atol=1e-6)
+    np.testing.assert_allclose(solution.regret_high[1, 0], 0.5 * (0.9 - 2 / 6), atol=1e-6)
+    assert solution.status.tolist() == ["unique", "unique"]
+    assert solution.habitat_price == pytest.approx(300 * 6 / 1.0, rel=1e-5)  # w V / ((1 - w) C), currency/ha
+
+
+def test_equal_fields_are_tied_and_the_plan_is_the_same_every_time():
+    landscape = build_grid_landscape(1, 4, crops=("wheat",), yields=np.full((4, 1), 3.0), connectivity=np.full(4, 0.5))
+    config = GLMConfig(adjacency_gain=0.0, prices={"wheat": 300.0}, connectivity_weight=0.5)
+    first, again = (solve(landscape, build_grid_graph(1, 4), config) for _ in range(2))
+    assert set(first.status) == {"tied"}
+    assert first.land_use.tolist() == again.land_use.tolist()
+
+
+def test_the_shadow_price_is_what_a_tonne_more_costs():
+    """Wheat earns 300/t, soy 400/t at the same yield: each tonne of wheat asked for costs 100 of soy forgone."""
+    n = 40
+    landscape = build_grid_landscape(
+        1, n, crops=("wheat", "soy"), yields=np.full((n, 2), 3.0), connectivity=np.zeros(n)
+    )
+    config = GLMConfig(prices=PRICES, supply_floors={"wheat": 0.5}, connectivity_weight=0.2)
+    solution = solve(landscape, build_grid_graph(1, n), config)
+    assert solution.shadow_price["wheat"] == pytest.approx(100.0, rel=1e-6)
+    assert solution.shadow_price["soy"] == 0.0
+    assert solution.supply_t[0] >= solution.floor_t[0] * (1 - 1e-6)
+
+
+def test_at_the_shadow_prices_nearly_every_polygon_decides_as_the_plan_does():
+    """What the prompts rest on: y (p + mu) against e times the habitat price, polygon by polygon."""
+    landscape, graph = build_grid_landscape(12, 12, seed=3), build_grid_graph(12, 12)
+    config = GLMConfig(supply_floors=dict.fromkeys(FOUR_CROPS, 0.6), adjacency_gain=0.0, gap=1e-4)
+    solution = solve(landscape, graph, config)
+    prices = np.array([config.prices[c] + solution.shadow_price[c] for c in FOUR_CROPS])
+    worth = np.column_stack([landscape.yields * prices, landscape.connectivity * solution.habitat_price])
+    assert (worth.argmax(axis=1) == solution.choice).mean() > 0.93
+
+
+def test_current_floors_keep_the_current_production():
+    landscape = build_grid_landscape(3, 4, crops=("wheat", "oat"), current=["wheat"] * 4 + ["habitat"] * 8, seed=1)
+    config = GLMConfig(floor_kind=FloorKind.CURRENT, supply_floors={"wheat": 1.0}, connectivity_weight=0.9)
+    solution = solve(landscape, build_grid_graph(3, 4), config)
+    expected = (landscape.areas_ha * landscape.yields[:, 0])[:4].sum()
+    assert solution.floor_t.tolist() == pytest.approx([expected, 0.0])
+    assert solution.supply_t[0] >= expected * (1 - 1e-6)
+
+
+def test_current_floors_need_the_current_land_use():
+    with pytest.raises(ConfigurationError, match="current_land_use"):
+        solve(
+            build_grid_landscape(2, 2),
+            build_grid_graph(2, 2),
+            GLMConfig(floor_kind=FloorKind.CURRENT, supply_floors={"wheat": 1.0}),
+        )
+
+
+def test_a_floor_beyond_the_possible_names_crop_and_tonnes():
+    landscape = build_grid_landscape(1, 2, crops=("wheat",), yields=np.array([[5.0], [0.0]]))
+    config = GLMConfig(floor_kind=FloorKind.TONNES, supply_floors={"wheat": 900_000.0})
+    with pytest.raises(InfeasibleError, match=r"wheat: asked 900,000 t, at most 3\d\d t here"):
+        solve(landscape, build_grid_graph(1, 2), config)
+
+
+def test_floors_that_only_clash_together_say_what_share_of_them_works():
+    """Two equal fields, all of both crops asked: one field each meets half of both floors."""
+    landscape = build_grid_landscape(1, 2, crops=("wheat", "oat"), yields=np.full((2, 2), 3.0))
+    config = GLMConfig(supply_floors={"wheat": 2.0, "oat": 2.0})
+    with pytest.raises(InfeasibleError, match=r"not all together .*times (0\.499|0\.500) can be met"):
+        solve(landscape, build_grid_graph(1, 2), config)
+
+
+def test_a_habitat_share_that_locks_forbid_is_named():
+    landscape = build_grid_landscape(1, 2, crops=("wheat",), locked=["wheat", None])
+    with pytest.raises(InfeasibleError, match=r"habitat: asked 80\.00% of the area, at most 50"):
+        solve(landscape, build_grid_graph(1, 2), GLMConfig(habitat_share=HabitatShare(min=0.8)))
+
+
+def test_no_plan_within_the_time_limit_is_an_error_never_a_plan_of_zeros():
+    landscape, graph = build_grid_landscape(30, 30), build_grid_graph(30, 30)
+    config = GLMConfig(supply_floors=dict.fromkeys(FOUR_CROPS, 0.9), time_limit_s=0.01)
+    with pytest.raises(SolveError, match=r"within 0\.01 s"):
+        solve(landscape, graph, config)
+
+
+def test_a_time_limit_with_a_plan_returns_it_with_an_honest_gap():
+    landscape, graph = build_grid_landscape(20, 20), build_grid_graph(20, 20)
+    config = GLMConfig(supply_floors=dict.fromkeys(FOUR_CROPS, 0.6), time_limit_s=3.0, gap=0.0)
+    solution = solve(landscape, graph, config)
+    assert not violations(coefficients(landscape, graph, config), solution.choice)
+    assert 0 < solution.gap < 1e-3
+    assert solution.wall_time_s < 6.0
+
+
+def test_the_core_gives_a_plan_within_the_gap_that_the_whole_search_does_not_beat_by_more():
+    landscape, graph = build_grid_landscape(20, 25, seed=11), build_grid_graph(20, 25)
+    config = GLMConfig(supply_floors=dict.fromkeys(FOUR_CROPS, 0.6), gap=2e-4)
+    c = coefficients(landscape, graph, config)
+    solution = solve(landscape, graph, config)
+    assert solution.gap <= config.gap
+    model, _ = pulp_model(c)
+    model.solve(pulp.HiGHS(msg=False, gapRel=2e-4, threads=1))
+    whole = pulp.value(model.objective) / len(c)
+    assert solution.objective >= whole * (1 - config.gap)
+    assert whole <= solution.upper_bound + 1e-9
+
+
+def test_polish_repairs_what_one_exchange_can_mend():
+    landscape, graph = build_grid_landscape(1, 3, crops=("wheat",)), build_grid_graph(1, 3)
+    c = coefficients(landscape, graph, GLMConfig(adjacency_gain=0.0))
+    start = np.array([1, 1, 1])
+    choice, _ = polish(c, start)
+    assert terms(c, choice).objective == pytest.approx(max(o for o, _ in every_plan(c)))
+
+
+def test_another_number_of_threads_in_the_same_process_works():
+    landscape, graph = build_grid_landscape(4, 4), build_grid_graph(4, 4)
+    one, two = (solve(landscape, graph, GLMConfig(threads=t)).objective for t in (1, 2))
+    assert one == pytest.approx(two, rel=1e-6)
+
+
+def test_progress_tells_the_stages_in_readable_lines():
+    lines: list[str] = []
+    solve(build_grid_landscape(2, 2), build_grid_graph(2, 2), GLMConfig(), lines.append)
+    assert [line.split(":")[0] for line in lines] == ["GLM of grid", "relaxation", "plan", "labels"]
+
+
+def test_the_solver_in_use_has_not_the_false_optimum_of_highspy_1_14_0():
+    """Minimise 2 x + 3 z with x + z >= 4.5, z whole, both in 0..10: 9 at x = 4.5; that release says 15."""
+    model = pulp.LpProblem()
+    x, z = pulp.LpVariable("x", 0, 10), pulp.LpVariable("z", 0, 10, pulp.LpInteger)
+    model += 2 * x + 3 * z
+    model += x + z >= 4.5
+    model.solve(pulp.HiGHS(msg=False))
+    assert pulp.value(model.objective) == pytest.approx(9.0)
+    assert highspy.Highs().version() != "1.14.0"

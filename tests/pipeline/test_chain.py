@@ -1,0 +1,101 @@
+"""The whole asset graph, materialized once on two small landscapes from files, with a model that trains in seconds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import geopandas as gpd
+import pytest
+
+from pipeline.assets import FROM_ALL, LANDSCAPES, PER_LANDSCAPE
+from pipeline.automation import retrain, solve_landscape
+from pipeline.definitions import defs
+from pipeline.workspace import Workspace
+from prompts.dataset import PromptDataset
+from tests.pipeline.conftest import write_landscape
+
+TINY = [
+    "model.hidden=32",
+    "model.layers=1",
+    "model.intermediate=64",
+    "sft.max_steps=6",
+    "sft.save_steps=3",
+    "grpo.max_steps=2",
+    "grpo.save_steps=1",
+    "grpo.per_device_train_batch_size=8",
+    "grpo.num_generations=4",
+    "grpo.max_completion_length=24",
+    "evaluation.max_rows=40",
+    "threads=1",
+]
+
+
+def execute(job: str, instance: dg.DagsterInstance, workspace: Workspace, **more: Any) -> dg.ExecuteInProcessResult:
+    loggers = {"console": {"config": {}}}
+    config = {"loggers": loggers, **more.pop("run_config", {})}
+    return defs.resolve_job_def(job).execute_in_process(
+        instance=instance, resources={"workspace": workspace}, raise_on_error=False, run_config=config, **more
+    )
+
+
+@pytest.mark.usefixtures("drop_folder")
+def test_from_files_to_held_out_accuracy(drop_folder: Path, workspace: Workspace, instance: dg.DagsterInstance) -> None:
+    files = {
+        "near": write_landscape(drop_folder, "near", 1, "train"),
+        "far": write_landscape(drop_folder, "far", 2, "held_out"),
+    }
+    (drop_folder / "broken.geojson").write_text("{}", encoding="utf-8")
+    instance.add_dynamic_partitions(str(LANDSCAPES.name), [*files, "broken", "absent"])
+
+    for key in files:
+        assert execute(solve_landscape.name, instance, workspace, partition_key=key).success
+    for key, reason in {"broken": "broken.geojson", "absent": "put absent.geojson"}.items():
+        result = execute(solve_landscape.name, instance, workspace, partition_key=key)
+        assert not result.success
+        (failure,) = result.filter_events(lambda event: event.is_step_failure)
+        assert reason in failure.step_failure_data.user_failure_data.description
+
+    config = {"config": {"profile": "pocket", "overrides": TINY}}
+    names = ("prompt_dataset", "sft_model", "grpo_model", "held_out_accuracy")
+    result = execute(retrain.name, instance, workspace, run_config={"ops": {name: config for name in names}})
+    assert result.success, [e.step_failure_data for e in result.filter_events(lambda e: e.is_step_failure)]
+
+    labels = gpd.read_file(workspace.plan("near") / "labels.gpkg")
+    assert len(labels) == 144
+    dataset = PromptDataset.load(workspace.dataset)
+    assert {r.landscape: r.role for r in dataset.manifest.sources} == {"near": "train", "far": "held_out"}
+    answers = dataset.frame[dataset.frame["landscape"] == "near"].set_index("polygon_id")["answer"]
+    assert answers.to_dict() == labels.set_index("id")["land_use"].to_dict()
+
+    (made,) = result.asset_materializations_for_node("prompt_dataset")
+    assert set(made.metadata["skipped"].value) == {"broken", "absent"}
+    checks = {e.check_name: e.passed for e in result.get_asset_check_evaluations()}
+    assert checks["no_leak"]
+    assert "accuracy_beats_majority" in checks  # six steps teach little: it may well fail, and blocks nothing
+
+    report = json.loads((workspace.path / "report.json").read_text(encoding="utf-8"))
+    seen = report["accuracy"]["held_out_landscape"]
+    assert {"SFT", "SFT + GRPO", "majority"} <= set(seen)
+    assert all(f["rows"] == 40 and f["low"] <= f["accuracy"] <= f["high"] for f in seen.values())
+    assert report["lineage"]["dataset_sha256"] == dataset.sha256
+    page = workspace.report.read_text(encoding="utf-8")
+    assert report["headline"] in page
+    assert "http" not in page.replace("http://www.w3.org", "")  # nothing from outside
+
+
+def test_graph_reads_at_a_glance() -> None:
+    names = [a.key.to_user_string() for a in (*PER_LANDSCAPE, *FROM_ALL)]
+    assert names == [
+        "landscape",
+        "neighbour_graph",
+        "oracle_plan",
+        "prompt_dataset",
+        "sft_model",
+        "grpo_model",
+        "held_out_accuracy",
+        "report",
+    ]
+    dg.Definitions.validate_loadable(defs)

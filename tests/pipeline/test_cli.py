@@ -1,0 +1,108 @@
+"""The command line: exit codes, JSON for machines, one sentence for people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import geopandas as gpd
+import pytest
+from typer.testing import CliRunner, Result
+
+from pipeline.cli import app
+from tests.pipeline.conftest import write_landscape
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(a) for a in arguments])
+
+
+def run_json(*arguments: object) -> dict:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def farms(tmp_path: Path) -> Path:
+    return write_landscape(tmp_path, "farms", 3, "train")
+
+
+def test_from_a_file_to_prompts(farms: Path, tmp_path: Path) -> None:
+    checked = run_json("landscape", "check", farms)
+    assert checked["polygons"] == 144
+    assert checked["crops"] == ["wheat", "oat", "corn", "soy"]
+
+    graph = run_json("graph", farms, "--out", tmp_path / "graph.parquet")
+    # 12 x 12 quarters: 2 * 12 * 11 that share an edge or face over a road, 2 * 11 * 11 diagonal ones
+    assert sum(graph["first_order_pairs"].values()) == 2 * 12 * 11 + 2 * 11 * 11
+    assert graph["first_order_pairs"]["corner"] == 2 * 11 * 11
+
+    plan = tmp_path / "plan"
+    solved = run_json("solve", farms, "--out", plan)
+    assert sum(solved["polygons_per_class"].values()) == 144
+    assert 0 <= solved["gap"] < 1e-2
+    for name in ("labels.parquet", "labels.gpkg", "solution.json", "certificate.json", "map.png"):
+        assert (plan / name).stat().st_size > 0
+    assert run_json("verify", plan)["objective"] == solved["objective"]
+
+    built = run_json("prompts", plan, "--out", tmp_path / "dataset", "--order", 1, "--context", "none")
+    assert sum(built["prompts_per_split"].values()) == 144
+
+
+def test_a_tampered_label_is_found(farms: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan"
+    assert run("solve", farms, "--out", plan).exit_code == 0
+    labels = gpd.read_parquet(plan / "labels.parquet")
+    labels.loc[0, "land_use"] = "habitat" if labels.loc[0, "land_use"] != "habitat" else "wheat"
+    labels.to_parquet(plan / "labels.parquet", index=False)
+    result = run("verify", plan)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: ")
+
+
+def test_settings_change_the_plan_and_are_checked(farms: Path, tmp_path: Path) -> None:
+    crops_only = run_json("solve", farms, "--out", tmp_path / "a", "--set", "connectivity_weight=0")
+    nature = run_json("solve", farms, "--out", tmp_path / "b", "--set", "connectivity_weight=0.9")
+    assert crops_only["polygons_per_class"].get("habitat", 0) < nature["polygons_per_class"]["habitat"]
+    for change, said in {
+        "connectivity_weight=1.5": "connectivity_weight",
+        "colour=red": "colour",
+        "supply_floors.wheat=-1": "supply_floors.wheat",
+        "gap": "write key=value",
+    }.items():
+        result = run("solve", farms, "--out", tmp_path / "c", "--set", change)
+        assert result.exit_code == 1
+        assert said in result.stderr
+    assert not (tmp_path / "c").exists()
+
+
+def test_an_impossible_floor_is_named(farms: Path, tmp_path: Path) -> None:
+    result = run("solve", farms, "--out", tmp_path / "plan", "--set", "supply_floors.wheat=50")
+    assert result.exit_code == 1
+    assert "wheat: asked" in result.stderr
+    assert not (tmp_path / "plan").exists()
+
+
+def test_what_is_no_landscape_is_refused(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.geojson"
+    broken.write_text("[not a map]", encoding="utf-8")
+    for file in (broken, tmp_path / "absent.gpkg"):
+        result = run("landscape", "check", file)
+        assert result.exit_code == 1
+        assert file.name in result.stderr
+        assert "Traceback" not in result.output
+
+
+def test_wrong_usage_is_exit_code_2(farms: Path) -> None:
+    assert run("solve", farms).exit_code == 2  # no --out
+    assert run("fly").exit_code == 2
+    assert run("train", "nowhere", "--out", "x", "--stage", "third").exit_code == 2
+
+
+def test_every_command_explains_itself_with_an_example() -> None:
+    commands = ["demo", "graph", "solve", "verify", "prompts", "train", "evaluate"]
+    for words in [[c] for c in commands] + [["landscape", c] for c in ("synth", "check")]:
+        result = run(*words, "--help")
+        assert result.exit_code == 0
+        assert f"landoracle {' '.join(words)}" in result.stdout

@@ -1,0 +1,75 @@
+"""Baselines on rows whose right decisions are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from training.baselines import (
+    BASELINES,
+    decide_with_baselines,
+    gradient_boosting,
+    largest_value,
+    largest_yield,
+    majority,
+)
+
+
+@pytest.fixture(scope="module")
+def split(make_frame: Callable[..., pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    frame = make_frame(landscapes=40, rows=60, held_out=4)
+    return frame[frame["split"] == "train"], frame[frame["split"] == "held_out_landscape"].reset_index(drop=True)
+
+
+def _accuracy(decisions: np.ndarray | None, rows: pd.DataFrame) -> float:
+    return float(np.mean(decisions == rows["answer"].to_numpy(dtype=object)))
+
+
+def test_the_largest_value_is_what_these_labels_are(split: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    train, rows = split
+    assert _accuracy(largest_value(train, rows), rows) == 1.0
+
+
+def test_boosting_learns_from_the_fields_what_the_yield_alone_does_not_say(
+    split: tuple[pd.DataFrame, pd.DataFrame],
+) -> None:
+    train, rows = split
+    boosted = _accuracy(gradient_boosting(train, rows), rows)
+    assert boosted > 0.85
+    assert boosted > _accuracy(largest_yield(train, rows), rows) + 0.2
+
+
+def test_majority_and_yield_by_hand() -> None:
+    train = pd.DataFrame({"answer": ["oat", "oat", "habitat", "corn", "corn"]})
+    rows = pd.DataFrame(
+        {
+            "classes": [["oat", "corn", "habitat"], ["barley", "habitat"], ["oat", "habitat"]],
+            "yields": [[[3.0, 2.0], [9.0, 9.0]], [[0.0], [4.0]], [[1.5], [0.0]]],
+        }
+    )
+    assert majority(train, rows).tolist() == ["corn", "habitat", "oat"]  # corn before oat: equals go by name
+    assert largest_yield(train, rows).tolist() == ["oat", "habitat", "oat"]
+
+
+def test_no_baseline_decides_for_what_the_landscape_does_not_grow(split: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    train, rows = split
+    fewer = rows.head(30).assign(
+        classes=[["oat", "habitat"]] * 30,
+        yields=[[[y[0][1]]] for y in rows["yields"].head(30)],
+        effective_price=[[p[1]] for p in rows["effective_price"].head(30)],
+    )
+    decided = decide_with_baselines(train, fewer)
+    assert set(decided) == set(BASELINES)
+    for decisions in decided.values():
+        assert set(decisions) <= {"oat", "habitat"}
+
+
+def test_without_prices_there_is_no_largest_value(split: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    train, rows = split
+    bare = {"effective_price": None, "habitat_price": np.nan}
+    decided = decide_with_baselines(train.assign(**bare), rows.assign(**bare))
+    assert set(decided) == set(BASELINES) - {"largest_value"}
+    assert _accuracy(decided["gradient_boosting"], rows) < 0.95

@@ -1,0 +1,106 @@
+"""Preflight: every problem at once, before anything heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from oracle.errors import TrainingError
+from training.config import Stage, load_profile
+from training.models import save_pocket
+from training.preflight import preflight, problems
+
+
+@pytest.fixture(scope="module")
+def frame(make_frame: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    return make_frame(landscapes=3, rows=20)
+
+
+@pytest.fixture(scope="module")
+def start(frame: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("start")
+    save_pocket(load_profile("pocket").model, frame, folder, seed=0)
+    return folder
+
+
+@pytest.mark.parametrize("stage", list(Stage))
+def test_a_sound_dataset_and_profile_are_ready(frame: pd.DataFrame, start: Path, stage: Stage) -> None:
+    assert problems(frame, load_profile("pocket"), stage, start=start) == []
+
+
+@pytest.mark.parametrize(
+    ("stage", "override", "said"),
+    [
+        (Stage.GRPO, "grpo.num_generations=7", "num_generations 7 must divide the completions of one generation, 256"),
+        (Stage.GRPO, "processes=2", None),
+        (Stage.GRPO, "grpo.num_iterations=4", "save_steps 10 must be a multiple of 4"),
+        (Stage.GRPO, "grpo.steps_per_generation=4", "save_steps 10 must be a multiple of 4"),
+        (Stage.GRPO, "grpo.save_total_limit=1", "save_total_limit must be 2 or more"),
+        (Stage.GRPO, "grpo.repetition_penalty=1.2", "bends sampling"),
+        (Stage.GRPO, "grpo.top_p=0.9", "bias the policy ratio"),
+        (Stage.GRPO, "grpo.sync_ref_model=true", "moves the KL anchor"),
+        (Stage.GRPO, "grpo.max_completion_length=20", "completions are cut at 20"),
+        (Stage.GRPO, "rewards={format_reward: 1}", "no lu_reward"),
+        (Stage.GRPO, "grpo.lerning_rate=1", "did you mean learning_rate"),
+        (Stage.SFT, "model.max_length=64", "beyond model.max_length 64"),
+        (Stage.SFT, "prompts.order=1", "the dataset's prompts have order 0, the profile says 1"),
+        (Stage.SFT, "prompts.style=answer_only", "the dataset's prompts have style think"),
+    ],
+)
+def test_each_problem_is_named(frame: pd.DataFrame, start: Path, stage: Stage, override: str, said: str | None) -> None:
+    found = problems(frame, load_profile("pocket", [override]), stage, start=start)
+    assert (found == []) if said is None else (said in "\n".join(found))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"answer": "barley"}, "must be one of the row's classes"),
+        ({"target": "<think>x</think><answer>barley</answer>"}, "a gold target must be well-formed"),
+        ({"target": "<answer>oat</answer>"}, "a gold target must be well-formed"),
+        ({"split": "buffer"}, "no row in the split 'train'; its splits are buffer"),
+    ],
+)
+def test_gold_that_would_not_score_is_found(frame: pd.DataFrame, change: dict[str, Any], said: str) -> None:
+    (problem,) = problems(frame.assign(**change), load_profile("pocket"), Stage.SFT)
+    assert said in problem
+
+
+def test_all_problems_come_in_one_message(frame: pd.DataFrame) -> None:
+    config = load_profile("pocket", ["sft.save_total_limit=1", "sft.lerning_rate=1", "model.max_length=64"])
+    with pytest.raises(TrainingError) as raised:
+        preflight(frame, config, Stage.SFT)
+    assert str(raised.value).count("\n  - ") == 3
+
+
+def test_grpo_needs_an_sft_run_and_a_dataset_its_columns(frame: pd.DataFrame) -> None:
+    assert "--start" in problems(frame, load_profile("pocket"), Stage.GRPO)[-1]
+    assert problems(frame.drop(columns="target"), load_profile("pocket"), Stage.SFT) == [
+        "the dataset lacks the column(s) target: build it anew"
+    ]
+
+
+def test_the_gpu_profile_is_checked_without_a_gpu(frame: pd.DataFrame, start: Path) -> None:
+    prompts = ["prompts.order=0", "prompts.layout=compact"]
+    config = load_profile("gpu", prompts)
+    assert problems(frame, config, Stage.GRPO, start=start, cpu=True) == []
+    uneven = load_profile("gpu", [*prompts, "grpo.num_generations=5"])
+    assert (
+        "must divide the completions of one generation, 64"
+        in problems(frame, uneven, Stage.GRPO, start=start, cpu=True)[0]
+    )
+
+
+def test_a_template_that_opens_thinking_does_not_go_with_answers_alone(frame: pd.DataFrame, tmp_path: Path) -> None:
+    save_pocket(load_profile("pocket").model, frame, tmp_path, seed=0)
+    template = tmp_path / "chat_template.jinja"
+    template.write_text(template.read_text() + "{% if add_generation_prompt %}<think>\n{% endif %}")
+    bare = frame.assign(style="answer_only", target=[f"<answer>{a}</answer>" for a in frame["answer"]])
+    config = load_profile("pocket", ["prompts.style=answer_only"])
+    assert problems(bare, config, Stage.SFT) == []
+    assert "opens a think block" in problems(bare, config, Stage.SFT, start=tmp_path)[0]
+    assert problems(frame, load_profile("pocket"), Stage.SFT, start=tmp_path) == []

@@ -1,0 +1,198 @@
+"""Whole runs with a tiny model: interrupted or not they end with the same weights, and the stages fit together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from oracle.errors import TrainingError
+from training.checkpoint import newest_complete, step_of
+from training.config import Stage, TrainingConfig, load_profile
+from training.evaluate import evaluate
+from training.grpo import run_grpo
+from training.launch import evaluation_command, run_command, training_command
+from training.run import RunFolder, RunInterrupted, StopRequest, weights_sha256
+from training.sft import run_sft
+from training.turn import text_of
+
+TINY = [
+    *("model.hidden=32", "model.layers=1", "model.heads=2", "model.intermediate=64", "model.max_length=256"),
+    *("sft.per_device_train_batch_size=8", "sft.max_steps=8", "sft.save_steps=2", "sft.warmup_steps=2"),
+    *("grpo.per_device_train_batch_size=8", "grpo.num_generations=4", "grpo.max_steps=6", "grpo.save_steps=2"),
+    *("grpo.learning_rate=1e-3", "evaluation.max_rows=20", "threads=1", "completions_every=2"),
+]
+TWICE = ["grpo.num_iterations=2"]
+ACCUMULATED = ["grpo.gradient_accumulation_steps=2"]
+
+
+class StopAfter(StopRequest):
+    """Asks to stop after so many steps."""
+
+    def __init__(self, steps: int) -> None:
+        self._left = steps
+
+    @property
+    def requested(self) -> bool:  # type: ignore[override]
+        self._left -= 1
+        return self._left <= 0
+
+
+@pytest.fixture(scope="module")
+def frame(make_frame: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    return make_frame(landscapes=4, rows=30)
+
+
+@pytest.fixture(scope="module")
+def config() -> TrainingConfig:
+    return load_profile("pocket", TINY)
+
+
+@pytest.fixture(scope="module")
+def sft(frame: pd.DataFrame, config: TrainingConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SFT run that nobody interrupted."""
+    return run_sft(frame, config, tmp_path_factory.mktemp("runs") / "sft", dataset_sha256="d")
+
+
+def _length_reward(prompts: Any, completions: list[Any], **_: Any) -> list[float]:
+    return [float(len(text_of(said)) % 7) for said in completions]
+
+
+def _figures(run: Path) -> pd.DataFrame:
+    return pd.read_parquet(run / "metrics.parquet").drop(columns="step_time", errors="ignore")
+
+
+def test_a_finished_run_holds_what_it_came_from_and_nothing_else(sft: Path, config: TrainingConfig) -> None:
+    record = json.loads((sft / "run.json").read_text())
+    assert record["stage"] == "sft"
+    assert (record["dataset_sha256"], record["config_sha256"]) == ("d", config.sha256)
+    assert record["weights_sha256"] == weights_sha256(sft)
+    assert TrainingConfig.model_validate(record["config"]) == config
+    assert _figures(sft)["step"].tolist() == list(range(1, 9))
+    assert not [
+        p for p in sft.rglob("*") if p.suffix in {".bin", ".pt", ".pth", ".pkl"} or p.name.startswith("checkpoint")
+    ]
+    assert [p.name for p in sft.parent.iterdir() if p != sft] == [".sft.lock"]
+
+
+def test_sft_goes_on_after_a_stop_and_a_broken_checkpoint_as_if_nothing_had_been(
+    frame: pd.DataFrame, config: TrainingConfig, sft: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "sft"
+    with pytest.raises(RunInterrupted, match="after step 5"):
+        run_sft(frame, config, out, dataset_sha256="d", stop=StopAfter(5))
+    assert not out.exists()
+    trainer = out.with_name(".sft.partial") / "trainer"
+    (trainer / "checkpoint-5" / "optimizer.pt").write_bytes(b"cut off")  # as if killed while writing
+    run_sft(frame, config, out, dataset_sha256="d")
+    assert weights_sha256(out) == weights_sha256(sft)
+    pd.testing.assert_frame_equal(_figures(out), _figures(sft))
+
+
+@pytest.mark.parametrize("more", [[], TWICE, ACCUMULATED], ids=["plain", "two iterations", "accumulated"])
+def test_grpo_goes_on_after_a_stop_as_if_nothing_had_been(
+    frame: pd.DataFrame, sft: Path, tmp_path: Path, more: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A model that has learned nothing earns nothing, and would not move: reward it for something else.
+    monkeypatch.setattr("training.grpo.build_rewards", lambda names, **_: [_length_reward] * len(names))
+    config = load_profile("pocket", [*TINY, *more])
+    whole = run_grpo(frame, config, tmp_path / "whole", sft)
+    with pytest.raises(RunInterrupted):
+        run_grpo(frame, config, tmp_path / "parts", sft, stop=StopAfter(3))
+    kept = newest_complete(tmp_path / ".parts.partial" / "trainer")
+    assert kept is not None
+    assert step_of(kept) == (4 if more == TWICE else 3)  # generations are not cut in two
+    parts = run_grpo(frame, config, tmp_path / "parts", sft)
+    assert weights_sha256(parts) == weights_sha256(whole) != weights_sha256(sft)
+    pd.testing.assert_frame_equal(_figures(parts), _figures(whole))
+    pd.testing.assert_frame_equal(*(pd.read_parquet(r / "completions.parquet") for r in (parts, whole)))
+
+
+def test_grpo_logs_the_rewards_apart_and_the_kl_to_the_sft_run(
+    frame: pd.DataFrame, config: TrainingConfig, sft: Path, tmp_path: Path
+) -> None:
+    run = run_grpo(frame, config, tmp_path / "grpo", sft)
+    figures = _figures(run)
+    assert figures["kl"].iloc[0] == pytest.approx(0.0, abs=1e-6)
+    for name in ("lu_reward", "format_reward", "repetition_penalty"):
+        assert f"rewards/{name}/mean" in figures
+    assert figures["no_decision_signal_frac"].between(0, 1).all()
+    kept = pd.read_parquet(run / "completions.parquet")
+    assert kept["step"].value_counts().to_dict() == {1: 4, 3: 4, 5: 4}
+    assert json.loads((run / "run.json").read_text())["start"] == weights_sha256(sft)
+
+
+def test_a_reward_without_a_number_stops_the_run(
+    frame: pd.DataFrame, config: TrainingConfig, sft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silent(prompts: Any, completions: list[Any], **_: Any) -> list[None]:
+        return [None] * len(completions)
+
+    monkeypatch.setattr("training.grpo.build_rewards", lambda names, **_: [silent] * len(names))
+    with pytest.raises(TrainingError, match="gave no number"):
+        run_grpo(frame, config, tmp_path / "grpo", sft)
+
+
+def test_a_failed_run_leaves_the_finished_one_alone(
+    frame: pd.DataFrame, config: TrainingConfig, sft: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = weights_sha256(sft)
+
+    def fail(self: RunFolder) -> Path:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(RunFolder, "finish", fail)
+    with pytest.raises(OSError, match="disk full"):
+        run_sft(frame, load_profile("pocket", [*TINY, "seed=1"]), sft)
+    assert weights_sha256(sft) == before
+    assert (sft / "run.json").is_file()
+
+
+def test_evaluation_counts_what_the_predictions_say(
+    frame: pd.DataFrame, config: TrainingConfig, sft: Path, tmp_path: Path
+) -> None:
+    evaluation = evaluate(frame, {"sft": sft, "again": sft}, config, tmp_path)
+    table = pd.read_parquet(tmp_path / "predictions.parquet")
+    counts = table.groupby("model")["prompt_id"].agg(["size", "nunique"])
+    assert (counts == 20).all().all()  # everybody on the same rows, each once
+    for name, splits in (evaluation.models | evaluation.baselines).items():
+        assert splits["held_out_landscape"].accuracy == table.loc[table["model"] == name, "correct"].mean()
+    assert evaluation.models["sft"] == evaluation.models["again"]
+    assert evaluation.baselines["largest_value"]["held_out_landscape"].accuracy == 1.0
+    same = next(c for c in evaluation.comparisons if (c.first, c.second) == ("sft", "again"))
+    assert (same.difference, same.mcnemar_p) == (0.0, 1.0)
+    saved = json.loads((tmp_path / "evaluation.json").read_text())
+    assert saved["models"]["sft"]["held_out_landscape"]["text"]["mean_rewards"].keys() == config.rewards.keys()
+
+
+def test_nothing_held_out_is_said(frame: pd.DataFrame, config: TrainingConfig, tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="hold out blocks"):
+        evaluate(frame.assign(split="train"), {}, config, tmp_path)
+
+
+def test_the_three_stages_as_processes_and_what_they_teach(
+    make_frame: Callable[..., pd.DataFrame], save_frame: Callable[..., Any], tmp_path: Path
+) -> None:
+    dataset, sft, grpo, figures = (tmp_path / name for name in ("dataset", "sft", "grpo", "evaluation"))
+    saved = save_frame(make_frame(landscapes=40, rows=60, held_out=4), dataset)
+    more = [
+        *("model.hidden=64", "model.layers=2", "model.intermediate=128", "sft.max_steps=220", "sft.save_steps=100"),
+        *("sft.per_device_train_batch_size=32", "grpo.learning_rate=1e-5", "grpo.max_steps=2", "threads=1"),
+        *("evaluation.max_rows=200",),
+    ]
+    lines: list[str] = []
+    run_command(training_command(Stage.SFT, dataset, "pocket", sft, overrides=more), on_line=lines.append)
+    assert any(line.startswith("sft  220/220") for line in lines)
+    run_command(training_command(Stage.GRPO, dataset, "pocket", grpo, start=sft, overrides=more), on_line=lines.append)
+    models = {"sft": sft, "grpo": grpo}
+    run_command(evaluation_command(dataset, "pocket", figures, models, overrides=more), on_line=lines.append)
+    evaluation = json.loads((figures / "evaluation.json").read_text())
+    assert evaluation["dataset_sha256"] == saved.sha256
+    for name in models:
+        found = evaluation["models"][name]["held_out_landscape"]
+        assert found["text"]["format_share"] >= 0.95
+        assert found["accuracy"] > 0.3  # chance is 0.2; to learn the arithmetic takes more steps than a test has

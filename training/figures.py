@@ -1,0 +1,103 @@
+"""Figures of decisions against the oracle's labels, with intervals and paired tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from scipy.stats import binomtest
+
+UNDECIDED = "(none)"
+"""Stands in a confusion table for a turn without a decision."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A share between its bounds, 0..1."""
+
+    low: float
+    high: float
+
+
+def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
+    """Wilson's score interval of a share (Wilson 1927); [0, 1] where there was no trial."""
+    if trials == 0:
+        return Interval(0.0, 1.0)
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    share, spread = successes / trials, z * z / trials
+    centre = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * np.sqrt(share * (1 - share) / trials + spread / (4 * trials))
+    low, high = max(0.0, centre - half), min(1.0, centre + half)
+    return Interval(float(min(low, share)), float(max(high, share)))  # at 0 and 1 rounding would leave the share out
+
+
+def block_bootstrap(
+    correct: np.ndarray, block: np.ndarray, *, draws: int = 1000, seed: int = 0, confidence: float = 0.95
+) -> Interval:
+    """Interval of the accuracy when whole spatial blocks are drawn with replacement.
+
+    Polygons of a block resemble each other, so that n rows are worth less than n; Wilson's interval does not know.
+
+    Parameters
+    ----------
+    correct : ndarray of bool
+        (n,) decisions that agree with the oracle.
+    block : ndarray
+        (n,) block of each row.
+    draws, seed, confidence
+        Of the bootstrap (percentile interval).
+    """
+    if len(correct) == 0:
+        return Interval(0.0, 1.0)
+    _, inverse = np.unique(block, return_inverse=True)
+    right = np.bincount(inverse, weights=correct.astype(float))
+    rows = np.bincount(inverse)
+    times = np.random.default_rng(seed).multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=draws)
+    shares = (times @ right) / (times @ rows)
+    low, high = np.quantile(shares, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(float(low), float(high))
+
+
+def mcnemar(first_correct: np.ndarray, second_correct: np.ndarray) -> float:
+    """Exact two-sided p-value that two deciders, paired on the same rows, are equally often right (McNemar 1947)."""
+    only_first = int(np.sum(first_correct & ~second_correct))
+    only_second = int(np.sum(~first_correct & second_correct))
+    if only_first + only_second == 0:
+        return 1.0
+    return float(binomtest(only_first, only_first + only_second, 0.5).pvalue)
+
+
+@dataclass(frozen=True)
+class ClassFigures:
+    """Recall, precision and F1 of one class; F1 is 0 where the class is neither said nor right."""
+
+    rows: int
+    recall: float
+    precision: float
+    f1: float
+
+
+def class_figures(answer: np.ndarray, decision: np.ndarray) -> dict[str, ClassFigures]:
+    """Figures of every class that occurs as an answer.
+
+    Parameters
+    ----------
+    answer, decision : ndarray of str
+        (n,) the oracle's classes and the decisions, :data:`UNDECIDED` where there is none.
+    """
+    found = {}
+    for name in sorted(set(answer.tolist())):
+        right = int(np.sum((answer == name) & (decision == name)))
+        gold, said = int(np.sum(answer == name)), int(np.sum(decision == name))
+        found[name] = ClassFigures(gold, right / gold, right / said if said else 0.0, 2 * right / (gold + said))
+    return found
+
+
+def confusion(answer: np.ndarray, decision: np.ndarray) -> dict[str, dict[str, int]]:
+    """Counts ``[answer][decision]`` over all classes that occur; what never happened is left out."""
+    table: dict[str, dict[str, int]] = {}
+    for gold, said in sorted(zip(answer.tolist(), decision.tolist(), strict=True)):
+        row = table.setdefault(gold, {})
+        row[said] = row.get(said, 0) + 1
+    return table

@@ -1,0 +1,135 @@
+"""Launching a run in a process of its own: the command as a list of arguments, and a child that ends with its parent.
+
+One process runs ``python -m training``; several (GPUs) run it under ``accelerate launch``. A shell never reads the
+command.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from oracle.errors import TrainingError
+from training.config import Stage, TrainingConfig, load_profile
+
+INTERRUPTED = 75
+"""Exit status of a run that was stopped and can go on (EX_TEMPFAIL of sysexits.h)."""
+REFUSED = 2
+"""Exit status after one of Landoracle's own errors, which stands on standard error."""
+SHOWN_AFTER_FAILURE = 20
+
+
+def training_command(
+    stage: Stage,
+    dataset: Path,
+    profile: str | Path,
+    out: Path,
+    *,
+    start: str | Path | None = None,
+    overrides: Sequence[str] = (),
+) -> list[str]:
+    """The command of one training run.
+
+    Parameters
+    ----------
+    stage : Stage
+        SFT or GRPO.
+    dataset : Path
+        Folder of a prompt dataset.
+    profile : str or Path
+        Profile name or YAML file; its ``processes`` decides between one process and ``accelerate launch``.
+    out : Path
+        The run's folder.
+    start : str or Path, optional
+        Start weights; GRPO needs them.
+    overrides : sequence of str
+        ``key=value`` on top of the profile.
+
+    Raises
+    ------
+    ConfigurationError
+        Where the profile or an override is not usable.
+    """
+    config = load_profile(profile, overrides)
+    arguments = [stage.value, "--dataset", str(dataset), "--config", str(profile), "--out", str(out)]
+    if start is not None:
+        arguments += ["--start", str(start)]
+    return [*_launcher(config, stage), "training", *arguments, *_set_arguments(overrides)]
+
+
+def evaluation_command(
+    dataset: Path, profile: str | Path, out: Path, models: Mapping[str, Path], *, overrides: Sequence[str] = ()
+) -> list[str]:
+    """The command of one evaluation, in one process; ``models`` are finished runs by their names."""
+    load_profile(profile, overrides)
+    arguments = ["evaluate", "--dataset", str(dataset), "--config", str(profile), "--out", str(out)]
+    for name, folder in models.items():
+        arguments += ["--model", f"{name}={folder}"]
+    return [sys.executable, "-m", "training", *arguments, *_set_arguments(overrides)]
+
+
+def run_command(command: Sequence[str], *, on_line: Callable[[str], None] | None = None) -> None:
+    """Run a command of this module to its end; when this process ends first, the child saves and ends too.
+
+    Parameters
+    ----------
+    command : sequence of str
+        From :func:`training_command` or :func:`evaluation_command`.
+    on_line : callable, optional
+        Gets every line of progress; without it the child writes to this process's own standard error.
+
+    Raises
+    ------
+    TrainingError
+        Where the command fails, with its last lines; where it was stopped, that it can go on.
+    """
+    last: deque[str] = deque(maxlen=SHOWN_AFTER_FAILURE)
+    child = subprocess.Popen(
+        list(command), env=environment(), stderr=subprocess.PIPE if on_line else None, text=True, errors="replace"
+    )
+    try:
+        if on_line and child.stderr is not None:
+            for line in child.stderr:
+                last.append(line.rstrip())
+                on_line(line.rstrip())
+        status = child.wait()
+    except BaseException:
+        child.terminate()
+        child.wait()
+        raise
+    if status == INTERRUPTED:
+        raise TrainingError("the run was stopped after a checkpoint; the same command goes on from there")
+    if status:
+        raise TrainingError("\n".join([f"{' '.join(command[1:4])} ... ended with status {status}", *last]))
+
+
+def environment() -> dict[str, str]:
+    """The child's environment: ours, with this checkout importable, threads that sleep while they wait (spinning ones
+    slow down tenfold on a busy machine) and libraries that do not phone home.
+
+    ``HF_HUB_OFFLINE`` and everything else that is set stays as it is.
+    """
+    root = str(Path(__file__).resolve().parent.parent)
+    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_WAIT_POLICY": "PASSIVE"}
+    return quiet | os.environ | {"PYTHONPATH": path}
+
+
+def _launcher(config: TrainingConfig, stage: Stage) -> list[str]:
+    if config.processes == 1:
+        return [sys.executable, "-m"]
+    precision = "bf16" if config.section(stage).get("bf16") else "no"
+    return [
+        *(sys.executable, "-m", "accelerate.commands.launch"),
+        *("--multi_gpu", "--num_machines", "1", "--num_processes", str(config.processes)),
+        *("--mixed_precision", precision, "--dynamo_backend", "no"),
+        "--module",
+    ]
+
+
+def _set_arguments(overrides: Sequence[str]) -> list[str]:
+    return [argument for override in overrides for argument in ("--set", override)]

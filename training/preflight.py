@@ -1,0 +1,211 @@
+"""Preflight: everything that would stop or spoil a run, found before anything heavy and said in one message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from oracle.errors import ConfigurationError, TrainingError, name_some
+from training.config import Stage, TrainingConfig, trainer_arguments
+from training.encode import prompt_ids, template_prefill
+from training.models import load_tokenizer, pocket_tokenizer, start_weights
+from training.trainer import training_rows
+from training.turn import read_turn
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+COLUMNS = ("prompt_id", "prompt", "answer", "classes", "target", "split", "block", "landscape", "polygon_id")
+VARIANT = ("order", "context", "style", "layout")
+AUDITED = 20_000
+"""So many prompts, the longest by characters, have their tokens counted."""
+
+
+def preflight(
+    frame: pd.DataFrame,
+    config: TrainingConfig,
+    stage: Stage,
+    *,
+    start: str | Path | None = None,
+    cache: Path = Path("runs/cache"),
+    cpu: bool = False,
+) -> None:
+    """Check a dataset, a profile and start weights together.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A prompt dataset's rows.
+    config : TrainingConfig
+        The profile.
+    stage : Stage
+        What is to run.
+    start : str or Path, optional
+        Start weights; needed for GRPO, else those of the ``model`` section.
+    cache : Path
+        Where unpacked weights are kept between runs.
+    cpu : bool
+        Check a GPU profile on a machine without one.
+
+    Raises
+    ------
+    TrainingError
+        With every problem found, a line each.
+    """
+    found = problems(frame, config, stage, start=start, cache=cache, cpu=cpu)
+    if found:
+        listed = "\n".join(f"  - {p}" for p in found)
+        raise TrainingError(f"{stage.value} with profile {config.profile!r} cannot start:\n{listed}")
+
+
+def problems(
+    frame: pd.DataFrame,
+    config: TrainingConfig,
+    stage: Stage,
+    *,
+    start: str | Path | None = None,
+    cache: Path = Path("runs/cache"),
+    cpu: bool = False,
+) -> list[str]:
+    """The problems that :func:`preflight` raises, a sentence each; empty = ready."""
+    missing = [c for c in COLUMNS if c not in frame]
+    if missing:
+        return [f"the dataset lacks the column(s) {', '.join(missing)}: build it anew"]
+    try:
+        rows = training_rows(frame, config)
+    except TrainingError as error:
+        return [str(error)]
+    found = _variant_problems(frame, config) + _setting_problems(config, stage, cpu)
+    if stage is Stage.GRPO and start is None:
+        return [*found, "GRPO starts from a finished SFT run: give its folder with --start"]
+    try:
+        tokenizer = _tokenizer(rows, config, start, cache)
+    except TrainingError as error:
+        return [*found, str(error)]
+    return found + _gold_problems(rows, config, tokenizer) + _length_problems(frame, config, tokenizer)
+
+
+def _variant_problems(frame: pd.DataFrame, config: TrainingConfig) -> list[str]:
+    wanted = config.prompts.model_dump(mode="json")
+    found = []
+    for name in VARIANT:
+        if name in frame:
+            others = [v for v in frame[name].unique().tolist() if v != wanted[name]]
+            if others:
+                found.append(
+                    f"the dataset's prompts have {name} {name_some(others)}, the profile says {wanted[name]}: "
+                    f"build the dataset with the profile, or set prompts.{name}"
+                )
+    return found
+
+
+def _setting_problems(config: TrainingConfig, stage: Stage, cpu: bool) -> list[str]:
+    on_cpu: dict[str, Any] = {"use_cpu": True, "bf16": False, "fp16": False} if cpu else {}
+    if cpu and stage is Stage.GRPO:
+        on_cpu["use_vllm"] = False
+    section = config.section(stage)
+    found = []
+    if section.get("save_total_limit") == 1:
+        found.append(f"{stage.value}.save_total_limit must be 2 or more: a broken checkpoint needs the one before it")
+    if stage is Stage.GRPO:
+        found += _group_problems(config)
+    try:
+        trainer_arguments(config, stage, Path("preflight"), **on_cpu)
+    except ConfigurationError as error:
+        found.append(str(error))
+    return found
+
+
+def _group_problems(config: TrainingConfig) -> list[str]:
+    settings = config.grpo
+    if not settings:
+        return [f"profile {config.profile!r} has no grpo section; beta at least is needed"]
+    found = []
+    group = settings.get("num_generations", 8)
+    accumulation = settings.get("gradient_accumulation_steps", 1)
+    per_step = settings.get("per_device_train_batch_size", 8) * config.processes
+    generation = settings.get("generation_batch_size") or per_step * settings.get("steps_per_generation", accumulation)
+    if generation % group:
+        found.append(
+            f"grpo.num_generations {group} must divide the completions of one generation, {generation} "
+            f"(per_device_train_batch_size x processes x steps_per_generation)"
+        )
+    unit = max(generation // per_step, 1) * settings.get("num_iterations", 1)
+    save_steps = settings.get("save_steps", 500)
+    optimizer_unit = max(unit // np.gcd(unit, accumulation), 1)
+    if settings.get("save_strategy", "steps") == "steps" and save_steps % optimizer_unit:
+        found.append(
+            f"grpo.save_steps {save_steps} must be a multiple of {optimizer_unit} steps (steps_per_generation x "
+            "num_iterations / gradient_accumulation_steps); else a resumed run differs from an uninterrupted one"
+        )
+    if "lu_reward" not in config.rewards:
+        found.append("rewards has no lu_reward: nothing would reward the right decision")
+    if settings.get("repetition_penalty", 1.0) != 1.0:
+        found.append("grpo.repetition_penalty bends sampling; the reward of that name stands under rewards")
+    if settings.get("top_p", 1.0) != 1.0 or settings.get("top_k", 0) not in (0, None) or settings.get("min_p"):
+        found.append("grpo.top_p, top_k and min_p must stay off: they bias the policy ratio")
+    if settings.get("sync_ref_model"):
+        found.append("grpo.sync_ref_model moves the KL anchor, which no checkpoint keeps")
+    return found
+
+
+def _tokenizer(
+    rows: pd.DataFrame, config: TrainingConfig, start: str | Path | None, cache: Path
+) -> PreTrainedTokenizerBase:
+    if start is None and config.model.kind == "pocket":
+        return pocket_tokenizer(rows, config.model.max_length)
+    return load_tokenizer(start or start_weights(config, rows, cache, cache))
+
+
+def _gold_problems(rows: pd.DataFrame, config: TrainingConfig, tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    found = []
+    ids = rows["prompt_id"].to_numpy(dtype=object)
+    foreign = np.array([a not in c for a, c in zip(rows["answer"], rows["classes"], strict=True)])
+    if foreign.any():
+        found.append(f"the oracle's class must be one of the row's classes; it is not in {name_some(ids[foreign])}")
+    opened = template_prefill(tokenizer)
+    if opened and not config.thinks:
+        found.append(
+            "the model's chat template opens a think block, but the prompts ask for the answer only: use style think, "
+            "or a model without that template"
+        )
+    golden = [
+        read_turn(target, classes, opened, thinks=config.thinks)
+        for target, classes in zip(rows["target"], rows["classes"], strict=True)
+    ]
+    wrong = np.array([t.decision != a or not t.well_formed for t, a in zip(golden, rows["answer"], strict=True)])
+    if (wrong & ~foreign).any():
+        found.append(
+            f"a gold target must be well-formed and decide for the oracle's class; {int(wrong.sum())} do not "
+            f"({name_some(ids[wrong])})"
+        )
+    return found
+
+
+def _length_problems(frame: pd.DataFrame, config: TrainingConfig, tokenizer: PreTrainedTokenizerBase) -> list[str]:
+    used = frame[frame["split"].isin(["train", *config.evaluation.splits])]
+    characters = used["prompt"].map(lambda messages: sum(len(m["content"]) for m in messages))
+    used = used.loc[characters.sort_values(ascending=False, kind="stable").index[:AUDITED]]
+    used = used.reset_index(drop=True)
+    prompts = np.array([len(i) for i in prompt_ids(tokenizer, list(used["prompt"]))])
+    targets = np.array([len(i) + 1 for i in tokenizer(list(used["target"]), add_special_tokens=False)["input_ids"]])
+    ids = used["prompt_id"].to_numpy(dtype=object)
+    limit, room = config.model.max_length, config.max_completion_length
+    found = []
+    long = prompts + np.maximum(targets, room) > limit
+    if long.any():
+        found.append(
+            f"a prompt has up to {prompts.max()} tokens; with a completion of up to {room} that is beyond "
+            f"model.max_length {limit} in {int(long.sum())} rows ({name_some(ids[long])}): raise it, "
+            "or show fewer neighbours"
+        )
+    cut = targets > room
+    if cut.any():
+        found.append(
+            f"a target has up to {targets.max()} tokens, but completions are cut at {room} "
+            f"(grpo.max_completion_length) in {int(cut.sum())} rows ({name_some(ids[cut])})"
+        )
+    return found
