@@ -22,8 +22,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from oracle.coefficients import Coefficients
 from oracle.errors import CertificateError, name_some
-from oracle.glm import TOLERANCE, Coefficients
+from oracle.plan import TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)

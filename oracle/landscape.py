@@ -68,9 +68,7 @@ class Landscape:
     def __post_init__(self) -> None:
         problems = contract_problems(self.polygons, self.crops)
         if problems:
-            raise LandscapeError(
-                f"landscape {self.name!r} is not usable:\n" + "\n".join(f"  - {p}" for p in problems)
-            )
+            raise LandscapeError(f"landscape {self.name!r} is not usable:\n" + "\n".join(f"  - {p}" for p in problems))
 
     def __len__(self) -> int:
         return len(self.polygons)

@@ -21,7 +21,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from oracle.certificate import Certificate, bound, values
-from oracle.glm import TOLERANCE, Coefficients, habitat_area_share, supply_t, terms
+from oracle.coefficients import Coefficients
+from oracle.plan import TOLERANCE, habitat_area_share, supply_t, terms
 
 ROUNDING = 1e-12
 """Taken off every low, so that rounding in sums of about 1 cannot make it too high."""

@@ -30,12 +30,13 @@ import numpy as np
 from pydantic import ValidationError
 
 from oracle.certificate import Certificate
+from oracle.coefficients import SharedLengths
 from oracle.errors import CertificateError
 from oracle.files import write_atomically
-from oracle.glm import SharedLengths, Terms
 from oracle.glm_config import GLMConfig
-from oracle.landscape import Landscape
+from oracle.landscape import Landscape, save_landscape
 from oracle.map import draw_map
+from oracle.plan import Terms
 
 LABELS, LABELS_GPKG = "labels.parquet", "labels.gpkg"
 SOLUTION, CERTIFICATE = "solution.json", "certificate.json"
@@ -148,7 +149,7 @@ def save_solution(folder: Path, landscape: Landscape, graph: SavedGraph, solutio
     table = labels(landscape, solution)
     write_atomically(folder / LABELS, lambda p: table.to_parquet(p, index=False))
     write_atomically(folder / LABELS_GPKG, lambda p: table.to_file(p, driver="GPKG", layer="labels", index=False))
-    write_atomically(folder / LANDSCAPE, lambda p: landscape.polygons.to_parquet(p, index=False))
+    save_landscape(landscape, folder / LANDSCAPE)
     write_atomically(folder / GRAPH, graph.save)
     write_atomically(folder / CERTIFICATE, lambda p: _write_json(p, _certificate_to_json(solution.certificate)))
     write_atomically(folder / SOLUTION, lambda p: _write_json(p, _to_json(solution)))
@@ -213,19 +214,6 @@ def load_solution(folder: Path) -> Solution:
         raise CertificateError(
             f"{folder}: {SOLUTION} or {LABELS} is not what a solution has ({type(error).__name__}: {error})"
         ) from error
-
-
-def load_landscape(folder: Path, name: str, crops: tuple[str, ...]) -> Landscape:
-    """The landscape beside a solution.
-
-    Raises
-    ------
-    CertificateError
-        Where the file is missing or unreadable.
-    LandscapeError
-        Where its table is not a landscape.
-    """
-    return Landscape(name, read_table(Path(folder) / LANDSCAPE), crops)
 
 
 def read_json(path: Path) -> dict[str, Any]:

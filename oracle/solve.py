@@ -8,9 +8,13 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 
 import highspy
@@ -18,21 +22,12 @@ import numpy as np
 import pulp
 
 from oracle.certificate import Certificate, balanced, bound, values
+from oracle.coefficients import Coefficients, SharedLengths, coefficients
 from oracle.errors import InfeasibleError, SolveError
-from oracle.glm import (
-    TOLERANCE,
-    Coefficients,
-    PulpVariables,
-    SharedLengths,
-    coefficients,
-    floor_row_scale,
-    pulp_model,
-    supply_t,
-    terms,
-    violations,
-)
+from oracle.glm import PulpVariables, floor_row_scale, pulp_model
 from oracle.glm_config import GLMConfig
 from oracle.landscape import Landscape
+from oracle.plan import TOLERANCE, supply_t, terms, violations
 from oracle.regret import exchanges, regret
 from oracle.solution import Hashes, Solution
 
@@ -72,7 +67,7 @@ def solve(
     SolveError
         Where the time limit passes without a plan, or the solver's answer does not stand up to recomputation.
     ConfigurationError
-        As :func:`oracle.glm.coefficients`.
+        As :func:`oracle.coefficients.coefficients`.
     """
     started = time.monotonic()
     config = config or GLMConfig()
@@ -264,10 +259,25 @@ def _rows(model: pulp.LpProblem) -> dict[str, pulp.LpConstraint]:
     return {row.name: row for row in model.constraints()}
 
 
+@cache
+def _print_banner_on_stderr() -> None:
+    """HiGHS prints two lines on standard output, once per process and whatever its options: keep that for results."""
+    sys.stdout.flush()
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        highspy.Highs()
+        ctypes.CDLL(None).fflush(None)
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)
+
+
 def _run(
     model: pulp.LpProblem, config: GLMConfig, seconds: float, *, mip: bool, gap: float | None = None
 ) -> highspy.Highs:
     """Run HiGHS on the PuLP model and return HiGHS itself: PuLP's status says "optimal" after a time limit too."""
+    _print_banner_on_stderr()
     highspy.Highs.resetGlobalScheduler(True)  # else another number of threads in one process is an error
     model.solve(
         pulp.HiGHS(

@@ -14,10 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from oracle.certificate import bound
+from oracle.coefficients import Coefficients, coefficients
 from oracle.errors import CertificateError, LandscapeError, name_some
-from oracle.glm import Coefficients, coefficients, supply_t, terms, violations
-from oracle.landscape import Landscape
+from oracle.landscape import Landscape, load_landscape
 from oracle.neighbours import NeighbourGraph
+from oracle.plan import supply_t, terms, violations
 from oracle.regret import judge, regret
 from oracle.solution import (
     GRAPH,
@@ -26,7 +27,6 @@ from oracle.solution import (
     SOLUTION,
     Hashes,
     Solution,
-    load_landscape,
     load_solution,
     read_table,
 )
@@ -68,7 +68,7 @@ def verify(folder: Path) -> Verification:
     folder = Path(folder)
     solution = load_solution(folder)
     try:
-        landscape = load_landscape(folder, solution.landscape, solution.crops)
+        landscape = load_landscape(folder / LANDSCAPE)
         graph = NeighbourGraph.load(folder / GRAPH)
     except LandscapeError as error:
         raise CertificateError(f"{folder}: {error}") from error

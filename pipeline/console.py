@@ -30,7 +30,7 @@ class _Words(logging.Handler):
             self._console.file.write(f"\r  {text}\x1b[K")
             self._console.file.flush()
         else:
-            self._console.print(f"  {text}", style="dim", markup=False)
+            self._console.print(f"  {text}", style="dim", markup=False, soft_wrap=True)
 
 
 @dg.logger(config_schema={})

@@ -6,9 +6,11 @@ import numpy as np
 import pulp
 import pytest
 
+from oracle.coefficients import coefficients
 from oracle.errors import ConfigurationError
-from oracle.glm import coefficients, habitat_area_share, pulp_model, supply_t, terms, violations
+from oracle.glm import pulp_model
 from oracle.glm_config import FloorKind, GLMConfig, HabitatShare
+from oracle.plan import habitat_area_share, supply_t, terms, violations
 
 from .conftest import GridGraph, build_grid_graph, build_grid_landscape
 

@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracle.certificate import bound
+from oracle.coefficients import Coefficients, coefficients
 from oracle.errors import ConfigurationError, InfeasibleError, SolveError
-from oracle.glm import Coefficients, coefficients, pulp_model, terms, violations
+from oracle.glm import pulp_model
 from oracle.glm_config import FloorKind, GLMConfig, HabitatShare
+from oracle.plan import terms, violations
 from oracle.solve import polish, solve
 
 from .conftest import FOUR_CROPS, build_grid_graph, build_grid_landscape

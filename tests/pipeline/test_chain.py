@@ -27,7 +27,7 @@ TINY = [
     "grpo.save_steps=1",
     "grpo.per_device_train_batch_size=8",
     "grpo.num_generations=4",
-    "grpo.max_completion_length=24",
+    "grpo.max_completion_length=32",
     "evaluation.max_rows=40",
     "threads=1",
 ]

@@ -1,0 +1,69 @@
+"""A plan's worth, supply and faults, recomputed from the coefficients with plain arithmetic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from oracle.coefficients import Coefficients
+
+TOLERANCE = 1e-6
+"""A floor or habitat share counts as met from this relative distance on (habitat: as a share of the area)."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A plan's objective, term by term."""
+
+    crop_value: float
+    """Objective units, 0..1 - w."""
+    connectivity: float
+    """Objective units, 0..w."""
+    crop_value_currency: float
+    connectivity_ha: float
+
+    @property
+    def objective(self) -> float:
+        return self.crop_value + self.connectivity
+
+
+def terms(c: Coefficients, choice: np.ndarray) -> Terms:
+    """A plan's objective. ``choice`` is (n,) int: each polygon's position in ``c.classes``."""
+    habitat = choice == len(c.crops)
+    rows, crops = np.flatnonzero(~habitat), choice[~habitat]
+    both = habitat[c.pair_i] & habitat[c.pair_j]
+    return Terms(
+        crop_value=math.fsum(c.crop[rows, crops]),
+        connectivity=math.fsum([*c.habitat[habitat], *c.pair_gain[both]]),
+        crop_value_currency=math.fsum(c.production_t[rows, crops] * c.prices[crops]),
+        connectivity_ha=math.fsum([*c.connectivity_ha[habitat], *c.pair_ha[both]]),
+    )
+
+
+def supply_t(c: Coefficients, choice: np.ndarray) -> np.ndarray:
+    """(K,) tonnes of each crop that a plan supplies."""
+    grown = choice[:, None] == np.arange(len(c.crops))
+    return np.array([math.fsum(column) for column in np.where(grown, c.production_t, 0.0).T])
+
+
+def habitat_area_share(c: Coefficients, choice: np.ndarray) -> float:
+    """Share of the area in habitat, 0..1."""
+    return math.fsum(c.area_ha[choice == len(c.crops)]) / math.fsum(c.area_ha)
+
+
+def violations(c: Coefficients, choice: np.ndarray) -> list[str]:
+    """What a plan breaks, a sentence each; empty = feasible (within :data:`TOLERANCE`)."""
+    broken = []
+    wrong = int((~c.allowed[np.arange(len(c)), choice]).sum())
+    if wrong:
+        broken.append(f"{wrong} polygon(s) have a class that they may not have")
+    for crop, floor, supplied in zip(c.crops, c.floor_t, supply_t(c, choice), strict=True):
+        if supplied < floor * (1.0 - TOLERANCE):
+            broken.append(f"{crop}: {supplied:,.3f} t are below the floor of {floor:,.3f} t")
+    least, greatest = c.habitat_share
+    share = habitat_area_share(c, choice)
+    if not least - TOLERANCE <= share <= greatest + TOLERANCE:
+        broken.append(f"habitat on {share:.4%} of the area, asked for {least:.4%} to {greatest:.4%}")
+    return broken
