@@ -79,11 +79,11 @@ def run_grpo(
     rows = training_rows(frame, config)
     with open_run(out, Stage.GRPO, config, dataset_sha256, start) as run:
         args = trainer_arguments(config, Stage.GRPO, run.trainer_dir)
-        unit = resume_unit(args)
+        unit = resume_unit(args.steps_per_generation, args.num_iterations, args.gradient_accumulation_steps)
         if args.save_strategy == "steps" and args.save_steps % unit:
             raise ConfigurationError(
-                f"grpo.save_steps {args.save_steps} must be a multiple of steps_per_generation x num_iterations = "
-                f"{unit}; else a resumed run differs from an uninterrupted one"
+                f"grpo.save_steps {args.save_steps} must be a multiple of {unit}, the steps that share one generation; "
+                "else a resumed run differs from an uninterrupted one"
             )
         tokenizer = load_tokenizer(start)
         columns = {name: rows[name].tolist() for name in ("prompt_id", "prompt", "answer", "classes")}
@@ -105,10 +105,13 @@ def run_grpo(
         return train_to_the_end(trainer, run, stop, tokenizer)
 
 
-def resume_unit(args: Any) -> int:
-    """Steps between two generations, in optimizer steps: a resumed run is exact at multiples of it only."""
-    forward_passes = args.steps_per_generation * args.num_iterations
-    return math.lcm(forward_passes, args.gradient_accumulation_steps) // args.gradient_accumulation_steps
+def resume_unit(steps_per_generation: int, num_iterations: int, accumulation: int) -> int:
+    """Optimizer steps after which a generation is used up: a resumed run is exact at multiples of it only.
+
+    TRL generates once in ``steps_per_generation * num_iterations`` forward passes, of which ``accumulation`` make an
+    optimizer step, and a checkpoint does not hold completions.
+    """
+    return math.lcm(steps_per_generation * num_iterations, accumulation) // accumulation
 
 
 def gate(rewards: torch.Tensor, names: list[str], group: int) -> tuple[torch.Tensor, float]:

@@ -64,8 +64,10 @@ def start_weights(config: TrainingConfig, frame: pd.DataFrame, folder: Path, cac
     """
     match config.model.kind:
         case "pocket":
-            if not (folder / "config.json").is_file():
-                save_pocket(config.model, frame, folder, seed=config.seed)
+            if not folder.is_dir():
+                beside = _emptied(folder)
+                save_pocket(config.model, frame, beside, seed=config.seed)
+                beside.rename(folder)
             return str(folder)
         case "smollm2":
             return str(unpacked_smollm2(cache))
@@ -206,7 +208,7 @@ def unpacked_smollm2(cache: Path) -> Path:
         Where the package is not installed, with the command that installs it.
     """
     folder = cache / f"smollm2-135m-instruct-{SMOLLM2_VERSION}"
-    if (folder / "config.json").is_file():
+    if folder.is_dir():
         return folder
     quantised = _smollm2_file()
     import torch
@@ -221,14 +223,20 @@ def unpacked_smollm2(cache: Path) -> Path:
     plain = type(loaded)(settings)
     plain.load_state_dict(loaded.state_dict())
     plain.generation_config = loaded.generation_config
-    beside = folder.with_name(f".{folder.name}.partial")
-    shutil.rmtree(beside, ignore_errors=True)
+    beside = _emptied(folder)
     tokenizer = AutoTokenizer.from_pretrained(**source)
     tokenizer.clean_up_tokenization_spaces = False
     tokenizer.eos_token = tokenizer.pad_token = SMOLLM2_END  # the file names the start of a turn as its end
     save_merged(plain, tokenizer, beside)
     beside.rename(folder)
     return folder
+
+
+def _emptied(folder: Path) -> Path:
+    """A name beside ``folder`` to write to first, so that a folder is whole where there is one."""
+    beside = folder.with_name(f".{folder.name}.partial")
+    shutil.rmtree(beside, ignore_errors=True)
+    return beside
 
 
 def _smollm2_file() -> Path:

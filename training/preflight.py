@@ -11,6 +11,7 @@ import pandas as pd
 from oracle.errors import ConfigurationError, TrainingError, name_some
 from training.config import Stage, TrainingConfig, trainer_arguments
 from training.encode import prompt_ids, template_prefill
+from training.grpo import resume_unit
 from training.models import load_tokenizer, pocket_tokenizer, start_weights
 from training.trainer import training_rows
 from training.turn import read_turn
@@ -133,13 +134,12 @@ def _group_problems(config: TrainingConfig) -> list[str]:
             f"grpo.num_generations {group} must divide the completions of one generation, {generation} "
             f"(per_device_train_batch_size x processes x steps_per_generation)"
         )
-    unit = max(generation // per_step, 1) * settings.get("num_iterations", 1)
+    unit = resume_unit(max(generation // per_step, 1), settings.get("num_iterations", 1), accumulation)
     save_steps = settings.get("save_steps", 500)
-    optimizer_unit = max(unit // np.gcd(unit, accumulation), 1)
-    if settings.get("save_strategy", "steps") == "steps" and save_steps % optimizer_unit:
+    if settings.get("save_strategy", "steps") == "steps" and save_steps % unit:
         found.append(
-            f"grpo.save_steps {save_steps} must be a multiple of {optimizer_unit} steps (steps_per_generation x "
-            "num_iterations / gradient_accumulation_steps); else a resumed run differs from an uninterrupted one"
+            f"grpo.save_steps {save_steps} must be a multiple of {unit}, the steps that share one generation; "
+            "else a resumed run differs from an uninterrupted one"
         )
     if "lu_reward" not in config.rewards:
         found.append("rewards has no lu_reward: nothing would reward the right decision")
