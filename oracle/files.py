@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a file of the same name in a folder beside ``path``, then move it into place.
 
     A reader sees the old file or the new one, never a part; where ``write`` fails, the old file stays.
@@ -28,6 +30,16 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         _sync(beside)
         beside.replace(path)
     _sync(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a UTF-8 file, whole or not at all."""
+    write_atomically(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write an indented JSON file, whole or not at all; NaN and infinity, which JSON has not, are errors."""
+    write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
 
 def _sync(path: Path) -> None:

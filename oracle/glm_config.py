@@ -67,7 +67,7 @@ class GLMConfig(BaseModel):
     habitat_share: HabitatShare = Field(
         default_factory=HabitatShare, description="least and greatest share of the area in habitat"
     )
-    gap: float = Field(1e-6, ge=0, lt=1, description="relative gap at which the solver may stop")
+    gap: float = Field(1e-4, ge=0, lt=1, description="relative gap to the certified bound at which the search stops")
     time_limit_s: float = Field(300.0, gt=0, description="seconds after which the solve ends")
     threads: int = Field(1, ge=1, description="threads of the solver")
     seed: int = Field(0, ge=0, description="random seed of the solver")

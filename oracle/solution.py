@@ -32,7 +32,7 @@ from pydantic import ValidationError
 from oracle.certificate import Certificate
 from oracle.coefficients import SharedLengths
 from oracle.errors import CertificateError
-from oracle.files import write_atomically
+from oracle.files import write_atomically, write_json
 from oracle.glm_config import GLMConfig
 from oracle.landscape import Landscape, save_landscape
 from oracle.map import draw_map
@@ -151,8 +151,8 @@ def save_solution(folder: Path, landscape: Landscape, graph: SavedGraph, solutio
     write_atomically(folder / LABELS_GPKG, lambda p: table.to_file(p, driver="GPKG", layer="labels", index=False))
     save_landscape(landscape, folder / LANDSCAPE)
     write_atomically(folder / GRAPH, graph.save)
-    write_atomically(folder / CERTIFICATE, lambda p: _write_json(p, _certificate_to_json(solution.certificate)))
-    write_atomically(folder / SOLUTION, lambda p: _write_json(p, _to_json(solution)))
+    write_json(folder / CERTIFICATE, _certificate_to_json(solution.certificate))
+    write_json(folder / SOLUTION, _to_json(solution))
     draw_map(
         landscape,
         solution.land_use,
@@ -284,7 +284,3 @@ def _to_json(s: Solution) -> dict[str, Any]:
         "solver": s.solver,
         "versions": dict(s.versions),
     }
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")

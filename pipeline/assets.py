@@ -6,6 +6,7 @@ into the workspace; nothing is computed here.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import dagster as dg  # which reads annotations at run time: no `from __future__ import annotations` here
 from pydantic import Field
@@ -28,7 +29,7 @@ from training.evaluate import EVALUATION
 from training.launch import evaluation_command, run_command, training_command
 
 LANDSCAPES = dg.DynamicPartitionsDefinition(name="landscapes")
-COMMON = {"group_name": "landoracle", "owners": ["team:landoracle"]}
+COMMON: dict[str, Any] = {"group_name": "landoracle", "owners": ["team:landoracle"]}
 
 
 class Profile(dg.Config):

@@ -28,7 +28,7 @@ def landscape_folder(context: dg.SensorEvaluationContext) -> dg.SensorResult:
     known = set(context.instance.get_dynamic_partitions(str(LANDSCAPES.name)))
     wanted = {*now, *embedded_sources()}
     gone = sorted(key for key in known & set(seen) if key not in wanted)
-    requests = []
+    requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
     if added := sorted(wanted - known):
         requests.append(LANDSCAPES.build_add_request(added))
     if gone:

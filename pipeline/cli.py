@@ -211,9 +211,9 @@ def changed(config: GLMConfig, changes: Sequence[str]) -> GLMConfig:
     for change in changes:
         key, equals, text = change.partition("=")
         *parents, leaf = key.strip().split(".")
-        section = values
+        section: Any = values
         for parent in parents:
-            section = section.get(parent)
+            section = section.get(parent) if isinstance(section, dict) else None
         if not equals or not isinstance(section, dict):
             raise ConfigurationError(f"--set {change!r}: write key=value, e.g. gap=1e-5 or prices.wheat=280")
         section[leaf] = yaml.safe_load(text)

@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from oracle.errors import LandoracleError
-from oracle.files import write_atomically
+from oracle.files import write_text
 from pipeline.assets import FROM_ALL, LANDSCAPES
 from pipeline.automation import retrain, solve_landscape
 from pipeline.definitions import defs
@@ -46,7 +46,7 @@ def run_demo(root: str, profile: str, overrides: Sequence[str], console: Console
     marker = workspace.path / ".unfinished"
     asked = json.dumps({"profile": profile, "overrides": list(overrides)})
     if not (marker.is_file() and marker.read_text(encoding="utf-8") == asked):
-        write_atomically(marker, lambda path: path.write_text(asked, encoding="utf-8"))
+        write_text(marker, asked)
     made = _Made(marker.stat().st_mtime)
     os.chdir(PROJECT)  # dagster.yaml keeps its storage beside itself
     with dg.DagsterInstance.from_config(str(PROJECT)) as instance:

@@ -15,7 +15,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from oracle.errors import TrainingError
-from oracle.files import write_atomically
+from oracle.files import write_json, write_text
 from oracle.map import draw_comparison
 from pipeline.plans import read_plan
 from training.config import Stage
@@ -48,9 +48,8 @@ def write_report(root: Path) -> dict[str, Any]:
     page = environment.get_template("report.html.j2").render(
         figures=figures, pictures=pictures, completions=_completions(root)
     )
-    text = json.dumps(figures, indent=2, ensure_ascii=False) + "\n"
-    write_atomically(root / "report.json", lambda path: path.write_text(text, encoding="utf-8"))
-    write_atomically(root / "report.html", lambda path: path.write_text(page, encoding="utf-8"))
+    write_json(root / "report.json", figures)
+    write_text(root / "report.html", page)
     return figures
 
 
@@ -180,7 +179,8 @@ def _completions(root: Path) -> list[dict[str, Any]]:
     model = [name for name in STAGE_NAMES.values() if name in set(predictions["model"])][-1]
     rows = predictions[predictions["model"] == model]
     some = pd.concat([part.head(SHOWN_COMPLETIONS // 2) for _, part in rows.groupby("correct")])
-    return some[["prompt_id", "answer", "decision", "completion"]].to_dict("records")
+    columns = ["prompt_id", "answer", "decision", "completion"]
+    return [dict(zip(columns, row, strict=True)) for row in some[columns].itertuples(index=False)]
 
 
 def _data_uri(png: bytes) -> str:

@@ -92,7 +92,7 @@ class PromptDataset:
         files = {PROMPTS: parquet_bytes(self.frame), CARD: dataset_card(self.manifest).encode()}
         files[MANIFEST] = (self.manifest.model_dump_json(indent=2) + "\n").encode()
         for name, content in files.items():
-            write_atomically(Path(folder) / name, partial(_write, content))
+            write_atomically(Path(folder) / name, partial(Path.write_bytes, data=content))
 
     @classmethod
     def load(cls, folder: Path) -> PromptDataset:
@@ -195,10 +195,6 @@ def _decided(landscape: Landscape) -> np.ndarray:
     if LOCKED not in landscape.polygons:
         return np.ones(len(landscape), dtype=bool)
     return landscape.polygons[LOCKED].isna().to_numpy()
-
-
-def _write(content: bytes, path: Path) -> None:
-    path.write_bytes(content)
 
 
 def _sha256(content: bytes) -> str:

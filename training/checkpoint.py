@@ -10,7 +10,7 @@ import json
 import shutil
 from pathlib import Path
 
-from training.files import write_json
+from oracle.files import write_json
 
 INVENTORY = "inventory.json"
 PREFIX = "checkpoint-"

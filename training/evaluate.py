@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from oracle.errors import TrainingError
+from oracle.files import write_atomically, write_text
 from training.baselines import decide_with_baselines
 from training.config import TrainingConfig
 from training.encode import template_prefill
@@ -32,7 +34,6 @@ from training.figures import (
     mcnemar,
     wilson,
 )
-from training.files import write_table, write_text
 from training.generate import generate
 from training.models import load_model, load_tokenizer
 from training.rewards import build_rewards
@@ -147,7 +148,7 @@ def evaluate(
             versions=installed_versions(),
         )
         table = pd.concat([*decided.values(), *baselines.values()], ignore_index=True)
-        write_table(out / PREDICTIONS, table)
+        write_atomically(out / PREDICTIONS, partial(table.to_parquet, index=False))
         write_text(out / EVALUATION, evaluation.to_json())
     return evaluation
 

@@ -7,6 +7,7 @@ command.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -21,6 +22,8 @@ INTERRUPTED = 75
 REFUSED = 2
 """Exit status after one of Landoracle's own errors, which stands on standard error."""
 SHOWN_AFTER_FAILURE = 20
+PATIENCE_S = {signal.SIGINT: 60.0, signal.SIGTERM: 10.0, signal.SIGKILL: 10.0}
+"""How long a child may take after each signal: a step and a checkpoint, an exit, nothing."""
 
 
 def training_command(
@@ -75,6 +78,10 @@ def evaluation_command(
 def run_command(command: Sequence[str], *, on_line: Callable[[str], None] | None = None) -> None:
     """Run a command of this module to its end; when this process ends first, the child saves and ends too.
 
+    The child gets a session of its own. When this process is interrupted, the child is asked to stop (SIGINT: a
+    checkpoint is written), then told (SIGTERM), then made to (SIGKILL), with everything that it started. When this
+    process is killed outright, the child's own parent-death signal asks it to stop.
+
     Parameters
     ----------
     command : sequence of str
@@ -89,7 +96,13 @@ def run_command(command: Sequence[str], *, on_line: Callable[[str], None] | None
     """
     last: deque[str] = deque(maxlen=SHOWN_AFTER_FAILURE)
     child = subprocess.Popen(
-        list(command), env=environment(), stderr=subprocess.PIPE if on_line else None, text=True, errors="replace"
+        list(command),
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE if on_line else None,
+        text=True,
+        errors="replace",
+        start_new_session=True,
     )
     try:
         if on_line and child.stderr is not None:
@@ -97,14 +110,24 @@ def run_command(command: Sequence[str], *, on_line: Callable[[str], None] | None
                 last.append(line.rstrip())
                 on_line(line.rstrip())
         status = child.wait()
-    except BaseException:
-        child.terminate()
-        child.wait()
-        raise
+    finally:
+        _end(child)
     if status == INTERRUPTED:
         raise TrainingError("the run was stopped after a checkpoint; the same command goes on from there")
     if status:
         raise TrainingError("\n".join([f"{' '.join(command[1:4])} ... ended with status {status}", *last]))
+
+
+def _end(child: subprocess.Popen[str]) -> None:
+    """Stop a child that still runs, ever more firmly."""
+    for number, patience_s in PATIENCE_S.items():
+        if child.poll() is not None:
+            return
+        os.killpg(child.pid, number)
+        try:
+            child.wait(timeout=patience_s)
+        except subprocess.TimeoutExpired:
+            continue
 
 
 def environment() -> dict[str, str]:

@@ -27,6 +27,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,9 @@ from typing import Any
 import pandas as pd
 
 from oracle.errors import TrainingError
+from oracle.files import write_atomically, write_json, write_text
 from training.checkpoint import newest_complete, step_of
 from training.config import Stage, TrainingConfig
-from training.files import write_json, write_table, write_text
 
 VERSIONS = ("landoracle", "torch", "transformers", "trl", "peft", "tokenizers", "accelerate", "datasets", "numpy")
 METRICS, COMPLETIONS, RUN = "metrics", "completions", "run.json"
@@ -101,7 +102,8 @@ class RunFolder:
         for name in (METRICS, COMPLETIONS):
             rows = self._read(name)
             if rows:
-                write_table(self.partial / f"{name}.parquet", pd.DataFrame(rows))
+                table = pd.DataFrame(rows)
+                write_atomically(self.partial / f"{name}.parquet", partial(table.to_parquet, index=False))
             (self.partial / f"{name}.jsonl").unlink(missing_ok=True)
         events = self.trainer_dir / "runs"
         if events.is_dir():

@@ -84,11 +84,11 @@ def test_current_land_use_has_the_stated_shares_and_grows_where_it_can() -> None
         assert (landscape.yields[current == crop, k] > 0).all()
 
 
-def test_the_embedded_landscapes_are_32_and_4_apart_from_each_other() -> None:
+def test_the_embedded_landscapes_are_56_and_4_apart_from_each_other() -> None:
     configs = embedded_landscapes()
     assert configs == embedded_landscapes()
-    assert [sum(c.role == role for c in configs) for role in ("train", "held_out")] == [32, 4]
-    assert len({c.name for c in configs}) == len({c.seed for c in configs}) == 36
+    assert [sum(c.role == role for c in configs) for role in ("train", "held_out")] == [56, 4]
+    assert len({c.name for c in configs}) == len({c.seed for c in configs}) == 60
     taken: dict[tuple[int, int, int], str] = {}
     for c in configs:
         for t in range(c.township, c.township + c.townships_ns):
@@ -145,4 +145,4 @@ def test_one_more_landscape_changes_no_other(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump(content))
     more = {c.name: c for c in embedded_landscapes(path)}
     assert all(more[c.name] == c for c in embedded_landscapes())
-    assert len(more) == 37
+    assert len(more) == 61

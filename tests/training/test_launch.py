@@ -87,6 +87,30 @@ def test_a_child_ends_with_its_parent(tmp_path: Path) -> None:
         pytest.fail("the child outlived its parent")
 
 
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_an_interrupt_ends_the_child_and_all_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stubborn: bool
+) -> None:
+    """Both when the child stops on being asked, and when it ignores every signal that can be ignored."""
+    monkeypatch.setattr("training.launch.PATIENCE_S", {signal.SIGINT: 1.0, signal.SIGTERM: 1.0, signal.SIGKILL: 10.0})
+    deaf = "signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+    grandchild = "import os, sys, time; print(os.getpid(), file=sys.stderr, flush=True); time.sleep(60)"
+    start = f"subprocess.run([sys.executable, '-c', {grandchild!r}])"
+    child = f"import signal, subprocess, sys; {deaf if stubborn else ''} {start}"
+    started: list[int] = []
+
+    def interrupt(line: str) -> None:
+        started.append(int(line))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_command([sys.executable, "-c", child], on_line=interrupt)
+    deadline = time.monotonic() + 10
+    while _alive(started[0]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _alive(started[0])
+
+
 def _alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
