@@ -100,10 +100,13 @@ def _run(
     """Execute a job of the code location in this process, over the storage that the UI reads."""
     result = defs.resolve_job_def(job).execute_in_process(
         instance=instance,
-        resources={"workspace": workspace},
         partition_key=partition_key,
         asset_selection=selection,
-        run_config={"ops": ops, "loggers": {"console": {"config": {}}}},
+        run_config={
+            "ops": ops,
+            "resources": {"workspace": {"config": {"root": workspace.root}}},
+            "loggers": {"console": {"config": {}}},
+        },
         raise_on_error=False,
     )
     if result.success:

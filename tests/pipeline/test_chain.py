@@ -34,10 +34,10 @@ TINY = [
 
 
 def execute(job: str, instance: dg.DagsterInstance, workspace: Workspace, **more: Any) -> dg.ExecuteInProcessResult:
-    loggers = {"console": {"config": {}}}
-    config = {"loggers": loggers, **more.pop("run_config", {})}
+    resources = {"workspace": {"config": {"root": workspace.root}}}
+    config = {"resources": resources, "loggers": {"console": {"config": {}}}, **more.pop("run_config", {})}
     return defs.resolve_job_def(job).execute_in_process(
-        instance=instance, resources={"workspace": workspace}, raise_on_error=False, run_config=config, **more
+        instance=instance, raise_on_error=False, run_config=config, **more
     )
 
 
