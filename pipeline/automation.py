@@ -34,6 +34,7 @@ def landscape_folder(context: dg.SensorEvaluationContext) -> dg.SensorResult:
     if gone:
         requests.append(LANDSCAPES.build_delete_request(gone))
     return dg.SensorResult(
+        skip_reason=None if changed or requests else f"nothing new in data/landscapes ({len(now)} file(s))",
         # No run key: a file that goes back to an earlier content has to be solved again.
         run_requests=[dg.RunRequest(partition_key=key) for key in changed],
         dynamic_partitions_requests=requests,

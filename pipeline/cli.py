@@ -316,14 +316,16 @@ def train(
     profile: ProfileOption = "pocket",
     changes: SetOption = None,
     stage: Annotated[str, typer.Option(help="all, sft, or grpo (which starts from OUT/sft).")] = "all",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands; train nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the commands and check all that could stop them; train nothing.")
+    ] = False,
 ) -> None:
     """Train a model on a dataset: SFT, then GRPO. An interrupted run goes on where it was.
 
     Example: `landoracle train dataset --out runs/mine --profile pocket`
     """
     from training.config import Stage
-    from training.launch import run_command, training_command
+    from training.launch import check_command, run_command, training_command
 
     if stage not in ("all", *(s.value for s in Stage)):
         raise typer.BadParameter(f"--stage must be all, sft or grpo, not {stage!r}")
@@ -331,10 +333,12 @@ def train(
         for each in Stage if stage == "all" else (Stage(stage),):
             start = to / Stage.SFT if each is Stage.GRPO else None
             command = training_command(each, dataset, profile, to / each, start=start, overrides=changes or [])
-            if dry_run:
-                typer.echo(shlex.join(command))
-            else:
+            if not dry_run:
                 run_command(command)
+                continue
+            typer.echo(shlex.join(command))
+            if start is None or start.is_dir():
+                run_command(check_command(each, dataset, profile, start=start, overrides=changes or []))
 
 
 @app.command()
@@ -372,7 +376,7 @@ def evaluate(
         for name, by_split in (evaluation["models"] | evaluation["baselines"]).items():
             of = by_split[split]
             interval = f"{of['wilson']['low']:.1%} to {of['wilson']['high']:.1%}"
-            table.add_row(name, f"{of['accuracy']:.1%}", interval, f"{of['rows']:,}")
+            table.add_row(name.replace("_", " "), f"{of['accuracy']:.1%}", interval, f"{of['rows']:,}")
         out.print(table)
 
 

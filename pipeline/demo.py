@@ -127,9 +127,9 @@ def _say(figures: dict[str, Any], folder: Path, console: Console, seconds: float
     splits = list(figures["accuracy"])
     table.add_column("decides")
     for split in splits:
-        table.add_column(split, justify="right")
+        table.add_column(split.replace("_", " "), justify="right")
     for name in figures["accuracy"][splits[0]]:
-        table.add_row(name, *(_interval(figures["accuracy"][split][name]) for split in splits))
+        table.add_row(name.replace("_", " "), *(_interval(figures["accuracy"][split][name]) for split in splits))
     console.print(table)
     console.print(
         f"{figures['headline']}\n{int(seconds) // 60} min {int(seconds) % 60} s; everything lies in {folder}:"

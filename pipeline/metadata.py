@@ -72,7 +72,8 @@ def of_graph(graph: NeighbourGraph) -> Metadata:
 
 def of_plan(landscape: Landscape, solution: Solution, map_file: Path) -> Metadata:
     """The plan as a map, its supply against the floors, and the figures that prove it."""
-    small = picture(thumbnail(landscape, solution.land_use), "plan")
+    maps = (picture(thumbnail(landscape, solution.land_use, side), "plan") for side in (96, 72, 48, 24))
+    small = next((m for m in maps if len(m.value) < INLINE), None)
     shown: Metadata = {
         "objective": solution.objective,
         "upper_bound": solution.upper_bound,
@@ -90,7 +91,7 @@ def of_plan(landscape: Landscape, solution: Solution, map_file: Path) -> Metadat
         ),
         "map_large": picture(map_file.read_bytes(), "map of the plan"),
     }
-    return {"map": small, **shown} if len(small.value) < INLINE else shown
+    return shown if small is None else {"map": small, **shown}
 
 
 def of_dataset(dataset: PromptDataset, skipped: Mapping[str, str]) -> Metadata:

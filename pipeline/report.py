@@ -86,8 +86,8 @@ def _headline(accuracy: dict[str, dict[str, Any]]) -> str:
     best = max(others, key=lambda name: others[name]["accuracy"])
     return (
         f"{models[-1]} decides {of['accuracy']:.1%} of {of['rows']:,} polygons on {SPLITS.get(split, split)} as the "
-        f"oracle does (95 % interval {of['low']:.1%} to {of['high']:.1%}); the best baseline, {best}, "
-        f"{others[best]['accuracy']:.1%}."
+        f"oracle does (95 % interval {of['low']:.1%} to {of['high']:.1%}); the best baseline, "
+        f"{best.replace('_', ' ')}, {others[best]['accuracy']:.1%}."
     )
 
 

@@ -64,6 +64,22 @@ def training_command(
     return [*_launcher(config, stage), "training", *arguments, *_set_arguments(overrides)]
 
 
+def check_command(
+    stage: Stage,
+    dataset: Path,
+    profile: str | Path,
+    *,
+    start: str | Path | None = None,
+    overrides: Sequence[str] = (),
+) -> list[str]:
+    """The command that says everything that would stop a training run (:mod:`training.preflight`), and trains nothing."""
+    load_profile(profile, overrides)
+    arguments = ["check", "--stage", stage.value, "--dataset", str(dataset), "--config", str(profile)]
+    if start is not None:
+        arguments += ["--start", str(start)]
+    return [sys.executable, "-m", "training", *arguments, *_set_arguments(overrides)]
+
+
 def evaluation_command(
     dataset: Path, profile: str | Path, out: Path, models: Mapping[str, Path], *, overrides: Sequence[str] = ()
 ) -> list[str]:

@@ -19,32 +19,32 @@ class Progress:
         What is going on, e.g. ``"sft"``.
     total : int
         Units of work.
+    done : int
+        Units already done: a resumed task begins in the middle.
     every_s : float
         Seconds between two plain lines.
     stream : text file
         Where to write; standard error by default.
     """
 
-    def __init__(self, label: str, total: int, *, every_s: float = 5.0, stream: TextIO | None = None) -> None:
+    def __init__(
+        self, label: str, total: int, *, done: int = 0, every_s: float = 5.0, stream: TextIO | None = None
+    ) -> None:
         self.label, self.total = label, total
         self._stream = stream or sys.stderr
         self._terminal = self._stream.isatty()
         self._every_s = 0.1 if self._terminal else every_s
         self._started = time.monotonic()
         self._last = -float("inf")
-        self._first_done: int | None = None
+        self._done_before = done
 
     def update(self, done: int, figures: Mapping[str, float] | None = None) -> None:
         """Say how far the task is, if it is time to, or the last unit is done."""
         now = time.monotonic()
-        if self._first_done is None:
-            self._first_done, self._started = done, now  # a resumed run starts in the middle
-            if done < self.total:
-                return
         if now - self._last < self._every_s and done < self.total:
             return
         self._last = now
-        speed = (done - self._first_done) / max(now - self._started, 1e-9)
+        speed = (done - self._done_before) / max(now - self._started, 1e-9)
         left = 0.0 if done >= self.total else (self.total - done) / speed if speed > 0 else float("inf")
         shown = "  ".join(f"{name} {value:.4g}" for name, value in (figures or {}).items())
         line = f"{self.label}  {done:,}/{self.total:,}  {shown}  {speed:.2f}/s  {_clock(left)} left"

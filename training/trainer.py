@@ -42,9 +42,12 @@ def run_callback(run: RunFolder, stop: StopRequest, *, unit: int = 1) -> Trainer
             self._progress: Progress | None = None
             self._figures: dict[str, float] = {}
 
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             if state.is_world_process_zero:
-                self._progress = self._progress or Progress(run.identity.stage.value, state.max_steps)
+                self._progress = Progress(run.identity.stage.value, state.max_steps, done=state.global_step)
+
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if self._progress is not None:
                 self._progress.update(state.global_step, self._figures)
             if stop.requested and state.global_step % unit == 0 and state.global_step < state.max_steps:
                 control.should_save = control.should_training_stop = True
