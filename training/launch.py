@@ -72,7 +72,7 @@ def check_command(
     start: str | Path | None = None,
     overrides: Sequence[str] = (),
 ) -> list[str]:
-    """The command that says everything that would stop a training run (:mod:`training.preflight`), and trains nothing."""
+    """The command that says all that would stop a training run (:mod:`training.preflight`), and trains nothing."""
     load_profile(profile, overrides)
     arguments = ["check", "--stage", stage.value, "--dataset", str(dataset), "--config", str(profile)]
     if start is not None:
