@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -388,21 +387,17 @@ def demo(
 ) -> None:
     """The whole chain on the embedded landscapes: from polygons to held-out accuracy and a report.
 
-    Example: `landoracle demo` (about 12 minutes on two CPU cores; Ctrl-C is safe, the same command goes on)
+    Example: `landoracle demo` (about ten minutes on two CPU cores; Ctrl-C is safe, the same command goes on)
     """
     from pipeline.demo import run_demo
 
     with refusals():
-        run_demo(to, profile, changes or [], out)
-
-
-def main() -> None:
-    """Entry point; Ctrl-C ends with 130 and no traceback."""
-    try:
-        app()
-    except KeyboardInterrupt:
-        sys.exit(130)
+        try:
+            run_demo(to, profile, changes or [], out)
+        except KeyboardInterrupt:
+            err.print("stopped; the same command goes on from here")
+            raise
 
 
 if __name__ == "__main__":
-    main()
+    app()

@@ -83,9 +83,11 @@ def _solve_all(workspace: Workspace, made: _Made, instance: dg.DagsterInstance, 
     instance.add_dynamic_partitions(str(LANDSCAPES.name), keys)
     columns = (TextColumn("[bold]landscapes, neighbour graphs, plans[/]"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
-        for key in progress.track(keys):
+        for done, key in enumerate(progress.track(keys), start=1):
             if not made.since_start(workspace.plan(key) / "map.png"):
                 _run(solve_landscape.name, instance, workspace, {}, partition_key=key)
+            if done % 10 == 0 and not console.is_terminal:  # where no bar can move
+                console.print(f"  landscapes  {done}/{len(keys)}")
 
 
 def _run(
@@ -111,8 +113,10 @@ def _run(
     )
     if result.success:
         return
-    failures = result.filter_events(lambda event: event.is_step_failure)
-    reasons = [_reason(event.step_failure_data) for event in failures]
+    failures = [event.step_failure_data for event in result.filter_events(lambda event: event.is_step_failure)]
+    if any(f.error is not None and f.error.cls_name == "DagsterExecutionInterruptedError" for f in failures):
+        raise KeyboardInterrupt  # Dagster has recorded it as a failed step
+    reasons = [_reason(failure) for failure in failures]
     raise DemoFailed("\n".join(reasons) or f"{job} {partition_key or ''} did not succeed; `make ui` shows its run")
 
 
