@@ -19,7 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 import shapely
 
-TOUCH_M = 0.05
+TOUCH_M = 0.2
+"""Edges this near touch. When a file is reprojected only the ends of an edge are, and over three quarter sections
+(2.4 km at 52 N) the straight line between them then lies 0.15 m off the corners of the fields beside it."""
 OVERLAP_M = 2.0
 _COS_45 = np.sqrt(0.5)
 _CHUNK = 250_000
