@@ -176,7 +176,7 @@ class NeighbourGraph:
 
     def to_networkx(self) -> nx.DiGraph:
         """Directed graph of both orders; nodes are ids (isolates too), edges carry the table's other columns."""
-        graph = nx.DiGraph(config=None if self.config is None else self.config.model_dump())
+        graph: nx.DiGraph = nx.DiGraph(config=None if self.config is None else self.config.model_dump())
         graph.add_nodes_from(self.ids)
         names = [c for c in COLUMNS if c not in ("source", "target")]
         rows = zip(*(self.table[c].tolist() for c in names), strict=True)

@@ -38,9 +38,7 @@ def local_projection(geometry: gpd.GeoSeries) -> CRS:
     east = (lon - mean + 180.0) % 360.0 - 180.0
     centre_lon = (mean + (east.min() + east.max()) / 2 + 180.0) % 360.0 - 180.0
     centre_lat = (lat.min() + lat.max()) / 2
-    return CRS.from_proj4(
-        f"+proj=laea +lat_0={centre_lat:.3f} +lon_0={centre_lon:.3f} +datum=WGS84 +units=m +no_defs"
-    )
+    return CRS.from_proj4(f"+proj=laea +lat_0={centre_lat:.3f} +lon_0={centre_lon:.3f} +datum=WGS84 +units=m +no_defs")
 
 
 def to_local(geometry: gpd.GeoSeries) -> gpd.GeoSeries:

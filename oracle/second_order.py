@@ -15,6 +15,7 @@ Paths through different polygons that are still equal have the same code, so the
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -70,8 +71,7 @@ def second_order(steps: Steps, lonlat: np.ndarray, id_rank: np.ndarray) -> TwoSt
     chunk = paths_before[first_step[:-1]] // _CHUNK
     cuts = first_step[np.concatenate([[0], np.flatnonzero(np.diff(chunk)) + 1, [n]])]
     parts = [
-        _of_sources(steps, low, back[low:high] + 1, fan[low:high], lonlat, id_rank)
-        for low, high in zip(cuts[:-1], cuts[1:], strict=True)
+        _of_sources(steps, low, back[low:high] + 1, fan[low:high], lonlat, id_rank) for low, high in pairwise(cuts)
     ]
     return TwoSteps(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -107,5 +107,7 @@ def _of_sources(
     at = np.searchsorted(known, key[start])
     new = np.append(known, -1)[at] != key[start]
     i, j, best, distance, azimuth, forward = (v[new] for v in (i, j, best, distance, azimuth, forward))
+    source, target = np.where(forward, i, j), np.where(forward, j, i)
     azimuth = np.where(forward, azimuth, (azimuth + 180.0) % 360.0)
-    return np.where(forward, i, j), np.where(forward, j, i), best // 10 % 10, best % 10, distance, azimuth
+    first_code, second_code = best // 10 % 10, best % 10
+    return source, target, first_code, second_code, distance, azimuth

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings

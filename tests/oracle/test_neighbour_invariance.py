@@ -26,7 +26,12 @@ TURN_DEG = 0.15  # how far true north turns against the grid over a township
 
 
 def assert_same(
-    one: NeighbourGraph, other: NeighbourGraph, *, metres: float = ROUNDED_M, stretch: float = 1.0, degrees: float = 1e-5
+    one: NeighbourGraph,
+    other: NeighbourGraph,
+    *,
+    metres: float = ROUNDED_M,
+    stretch: float = 1.0,
+    degrees: float = 1e-5,
 ) -> None:
     a, b = by_pair(one), by_pair(other)
     pd.testing.assert_frame_equal(a[NAMED], b[NAMED])
@@ -123,8 +128,8 @@ def test_noise_of_a_billionth_of_a_degree(name: str, seed: int) -> None:
 
     clean = with_geometry(landscape, degrees)
     disturbed = with_geometry(landscape, gpd.GeoSeries([moved(p) for p in degrees.geometry], crs=4326))
-    assert_same(neighbour_graph(clean), neighbour_graph(disturbed), metres=0.02, degrees=1e-3)
-    np.testing.assert_allclose(disturbed.areas_ha, clean.areas_ha, rtol=1e-5)
+    assert_same(neighbour_graph(clean), neighbour_graph(disturbed), metres=0.02, degrees=0.005)
+    np.testing.assert_allclose(disturbed.areas_ha, clean.areas_ha, rtol=1e-5, atol=2e-5)  # a tenth of a mm all round
 
 
 @settings(max_examples=12, deadline=None, derandomize=True)
