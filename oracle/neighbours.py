@@ -34,36 +34,13 @@ import shapely
 from libpysal.graph import Graph
 from pydantic import BaseModel, ConfigDict, Field
 
-from oracle.compass import CODES, directions, opposite_index, sector_index
 from oracle.errors import LandscapeError, name_some
-from oracle.facing import TOUCH_M, facing
 from oracle.files import write_atomically
+from oracle.first_order import first_order
 from oracle.landscape import SCHEMA_KEY, Landscape
+from oracle.neighbour_table import COLUMNS, SCHEMA, neighbour_table, table_difference
 from oracle.projection import to_local, to_lonlat
-from oracle.second_order import Steps, TwoSteps, second_order
-
-MIN_BORDER_M = 1.0
-SAME_M, SAME_DEG = 0.002, 2e-6
-"""Lengths and azimuths this near are the same in two graphs: they are rounded, by another machine perhaps."""
-
-_TEXT = ("source", "target", "code", "position", "kind")
-_SCHEMA = pa.schema(
-    [
-        ("source", pa.large_string()),
-        ("target", pa.large_string()),
-        ("order", pa.int64()),
-        ("code", pa.large_string()),
-        ("position", pa.large_string()),
-        ("kind", pa.large_string()),
-        ("border_m", pa.float64()),
-        ("facing_m", pa.float64()),
-        ("gap_m", pa.float64()),
-        ("distance_m", pa.float64()),
-        ("azimuth_deg", pa.float64()),
-    ]
-)
-COLUMNS = tuple(_SCHEMA.names)
-_KINDS = ("border", "gap", "corner")
+from oracle.second_order import second_order
 
 
 class NeighbourConfig(BaseModel):
@@ -203,7 +180,7 @@ class NeighbourGraph:
                 )
         columns = {"source": [e[0] for e in edges], "target": [e[1] for e in edges]}
         columns |= {c: [e[2][c] for e in edges] for c in names}
-        table = pa.table([pa.array(columns[f.name], f.type, from_pandas=True) for f in _SCHEMA], schema=_SCHEMA)
+        table = pa.table([pa.array(columns[f.name], f.type, from_pandas=True) for f in SCHEMA], schema=SCHEMA)
         config = graph.graph.get("config")
         ids = np.array(list(graph.nodes), dtype=object)
         return cls(table.to_pandas(), ids, None if config is None else NeighbourConfig.model_validate(config))
@@ -211,40 +188,15 @@ class NeighbourGraph:
     def difference(self, other: NeighbourGraph) -> str | None:
         """The first difference to another graph over the same polygons in words, or None where they agree.
 
-        Lengths may differ by :data:`SAME_M`, azimuths by :data:`SAME_DEG`; the order of rows does not count.
+        Lengths may differ by 2 mm, azimuths by 2e-6 degrees; the order of rows does not count.
         """
         if not np.array_equal(self.ids.astype(str), other.ids.astype(str)):
             return "they are not over the same polygons"
-        n = len(self.ids)
-        keys, orders = [], []
-        for source, target in (self.positions, other.positions):
-            key = source * n + target
-            orders.append(np.argsort(key, kind="stable"))
-            keys.append(key[orders[-1]])
-        if not np.array_equal(*keys):
-            strange = np.setxor1d(*keys)
-            if not len(strange):
-                return "a pair is listed twice"
-            source, target = np.divmod(strange[0], n)
-            return f"{self.ids[source]} -> {self.ids[target]} is in one of them only ({len(strange):,} such pairs)"
-        mine, others = (g.table.iloc[order] for g, order in zip((self, other), orders, strict=True))
-        for name in COLUMNS[2:]:
-            a, b = mine[name].to_numpy(), others[name].to_numpy()
-            if name in _TEXT or name == "order":
-                differs = (a != b) & ~(pd.isna(a) & pd.isna(b))
-            else:
-                off = np.abs((a - b + 180.0) % 360.0 - 180.0) if name == "azimuth_deg" else np.abs(a - b)
-                differs = np.where(np.isnan(a) | np.isnan(b), np.isnan(a) != np.isnan(b),
-                                   off > (SAME_DEG if name == "azimuth_deg" else SAME_M))  # fmt: skip
-            if differs.any():
-                at = int(np.argmax(differs))
-                pair = f"{mine['source'].iloc[at]} -> {mine['target'].iloc[at]}"
-                return f"{name} of {pair} is {a[at]} in one and {b[at]} in the other ({int(differs.sum()):,} such rows)"
-        return None
+        return table_difference(self.table, self.positions, other.table, other.positions, self.ids)
 
     def save(self, path: Path) -> None:
         """Parquet; ids and rule travel in the schema's metadata, so isolated polygons survive."""
-        arrow = pa.Table.from_pandas(self.table, schema=_SCHEMA, preserve_index=False)
+        arrow = pa.Table.from_pandas(self.table, schema=SCHEMA, preserve_index=False)
         head = {
             "ids": [str(i) for i in self.ids],
             "config": None if self.config is None else self.config.model_dump(),
@@ -273,7 +225,7 @@ class NeighbourGraph:
                 f"{path} is not a neighbour graph: it lacks {lacking}; write one with `landoracle graph`"
             )
         try:
-            table = arrow.select(COLUMNS).cast(_SCHEMA).to_pandas()
+            table = arrow.select(COLUMNS).cast(SCHEMA).to_pandas()
             head = json.loads(metadata[SCHEMA_KEY])
             config = head.get("config")
             ids = np.array(head["ids"], dtype=object)
@@ -302,92 +254,11 @@ def _graph_of(
     """The graph of the pairs that ``config`` finds, or of the ``given`` ones (i < j, sorted)."""
     local = to_local(landscape.polygons.geometry)
     polygons = local.to_numpy()
-    if given is None:
-        i, j, gap = _near_pairs(polygons, max(config.max_gap_m, TOUCH_M))
-    else:
-        i, j = given
-        gap = shapely.distance(polygons[i], polygons[j])
-    border, faced = facing(polygons, i, j, config.max_gap_m)
-    side = np.sqrt(shapely.area(polygons))
-    least = 0.1 * np.minimum(side[i], side[j]) if config.min_facing_m is None else config.min_facing_m
-    kind = np.where(border >= MIN_BORDER_M, 0, np.where(faced >= least, 1, 2))
-
     lonlat = to_lonlat(shapely.get_coordinates(shapely.centroid(polygons)), local.crs)
-    distance, azimuth = directions(lonlat, i, j)
-    code = sector_index(azimuth)
-    n = len(landscape)
-    order = np.argsort(np.concatenate([i * n + j, j * n + i]))
-    pair, back = order % max(len(i), 1), order >= len(i)
-    first = {
-        "source": np.where(back, j[pair], i[pair]),
-        "target": np.where(back, i[pair], j[pair]),
-        "first": np.where(back, opposite_index(code)[pair], code[pair]),
-        "kind": kind[pair],
-        "border_m": np.round(border, 3)[pair],
-        "facing_m": np.round(faced, 3)[pair],
-        "gap_m": np.round(gap, 3)[pair],
-        "distance_m": distance[pair],
-        "azimuth_deg": np.where(back, azimuth[pair] + 180.0, azimuth[pair]),
-    }
     id_rank = pc.rank(pa.array(landscape.ids, pa.large_string()), tiebreaker="first").to_numpy()
-    steps = Steps(first["source"], first["target"], first["first"], first["distance_m"])
-    table = _table(first, second_order(steps, lonlat, id_rank), landscape.ids, id_rank)
+    near = first_order(polygons, lonlat, config.max_gap_m, config.min_facing_m, given)
+    table = neighbour_table(near, second_order(near, lonlat, id_rank), landscape.ids, id_rank)
     return NeighbourGraph(table, landscape.ids, config if given is None else None)
-
-
-def _near_pairs(polygons: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Unordered pairs ``i < j`` within ``reach`` of each other, sorted, and their gap in metres."""
-    grown = shapely.bounds(polygons) + np.array([-reach, -reach, reach, reach])
-    tree = shapely.STRtree(shapely.linestrings(grown.reshape(-1, 2, 2)))  # it looks at their bounds only
-    i, j = tree.query(polygons)
-    i, j = np.divmod(np.sort((i * len(polygons) + j)[i < j]), len(polygons))
-    gap = shapely.distance(polygons[i], polygons[j])
-    near = gap <= reach
-    return i[near], j[near], gap[near]
-
-
-def _table(first: dict[str, np.ndarray], far: TwoSteps, ids: np.ndarray, id_rank: np.ndarray) -> pd.DataFrame:
-    """Both orders and directions, sorted, repeated codes numbered, and indices turned into names."""
-    near, both = len(first["source"]), 2 * len(far.source)
-    rows = {
-        "source": np.concatenate([first["source"], far.source, far.target]),
-        "target": np.concatenate([first["target"], far.target, far.source]),
-        "first": np.concatenate([first["first"], far.first_code, opposite_index(far.second_code)]),
-        "second": np.concatenate([np.full(near, -1), far.second_code, opposite_index(far.first_code)]),
-        "distance_m": np.round(np.concatenate([first["distance_m"], far.distance_m, far.distance_m]), 3),
-        "azimuth_deg": np.concatenate([first["azimuth_deg"], far.azimuth_deg, far.azimuth_deg + 180.0]),
-    }
-    rows["azimuth_deg"] = np.round(rows["azimuth_deg"], 6) % 360.0
-    path = rows["first"] * 10 + rows["second"] + 1
-    same = rows["source"] * 200 + np.repeat([0, 100], [near, both]) + path
-    order = np.argsort(same)
-    start = np.flatnonzero(np.diff(same[order], prepend=-1))
-    run = np.diff(start, append=len(same))
-    several = order[np.repeat(run > 1, run)]
-    keys = np.round(rows["azimuth_deg"][several], 1) % 360.0, np.round(rows["distance_m"][several]), same[several]
-    order[np.repeat(run > 1, run)] = several[np.lexsort((id_rank[rows["target"][several]], *keys))]
-    number = np.arange(len(same)) - np.repeat(start, run)
-
-    def named(values: list[str] | np.ndarray, at: np.ndarray) -> pa.Array:
-        return pa.array(values, pa.large_string()).take(pa.array(at))
-
-    paths = [name for a in CODES for name in (a, *(f"{a}-{b}" for b in CODES))]
-    code = named(paths, path[order])
-    suffix = named(["", *(str(k) for k in range(2, int(number.max(initial=0)) + 2))], number)
-    kind = np.concatenate([first["kind"], np.full(both, -1)])[order]
-    lengths = {name: np.concatenate([first[name], np.full(both, np.nan)])[order] for name in COLUMNS[6:9]}
-    columns = {
-        "source": named(ids, rows["source"][order]),
-        "target": named(ids, rows["target"][order]),
-        "order": np.where(order < near, 1, 2),
-        "code": code,
-        "position": pc.binary_join_element_wise(code, suffix, pa.scalar("", pa.large_string())),
-        "kind": pa.array(_KINDS, pa.large_string()).take(pa.array(kind, mask=kind < 0)),
-        **lengths,
-        "distance_m": rows["distance_m"][order],
-        "azimuth_deg": rows["azimuth_deg"][order],
-    }
-    return pa.table(columns, schema=_SCHEMA).to_pandas()
 
 
 def _require_same_ids(found: Iterable[str], ids: np.ndarray) -> None:

@@ -20,6 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from oracle.compass import SNAP_DEG, directions, opposite_index
+from oracle.first_order import FirstOrder
 
 _SLACK = 1.05
 _CHUNK = 2_000_000
@@ -28,17 +29,7 @@ _TOO_LONG = 999
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
-    """First-order neighbours: both directions of every pair, sorted by (source, target), with code and distance."""
-
-    source: np.ndarray
-    target: np.ndarray
-    code: np.ndarray
-    distance_m: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class TwoSteps:
+class SecondOrder:
     """(p,) unordered second-order pairs seen from ``source``, their southern end, with the codes of the chosen path."""
 
     source: np.ndarray
@@ -49,13 +40,13 @@ class TwoSteps:
     azimuth_deg: np.ndarray
 
 
-def second_order(steps: Steps, lonlat: np.ndarray, id_rank: np.ndarray) -> TwoSteps:
+def second_order(steps: FirstOrder, lonlat: np.ndarray, id_rank: np.ndarray) -> SecondOrder:
     """Every pair of polygons that have a common neighbour and are none themselves.
 
     Parameters
     ----------
-    steps : Steps
-        First-order neighbours.
+    steps : FirstOrder
+        First-order neighbours of the n polygons.
     lonlat : (n, 2) float
         Centroids, degrees.
     id_rank : (n,) int
@@ -73,13 +64,13 @@ def second_order(steps: Steps, lonlat: np.ndarray, id_rank: np.ndarray) -> TwoSt
     parts = [
         _of_sources(steps, low, back[low:high] + 1, fan[low:high], lonlat, id_rank) for low, high in pairwise(cuts)
     ]
-    return TwoSteps(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return SecondOrder(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _of_sources(
-    steps: Steps, low: int, begin: np.ndarray, fan: np.ndarray, lonlat: np.ndarray, id_rank: np.ndarray
+    steps: FirstOrder, low: int, begin: np.ndarray, fan: np.ndarray, lonlat: np.ndarray, id_rank: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """The fields of :class:`TwoSteps` for the steps from ``low``, continued by ``fan`` steps from ``begin`` each."""
+    """The fields of :class:`SecondOrder` for the steps from ``low``, continued by ``fan`` steps from ``begin`` each."""
     n = len(lonlat)
     which = np.repeat(np.arange(len(fan)), fan)
     first = low + which
@@ -110,4 +101,4 @@ def _of_sources(
     source, target = np.where(forward, i, j), np.where(forward, j, i)
     azimuth = np.where(forward, azimuth, (azimuth + 180.0) % 360.0)
     first_code, second_code = best // 10 % 10, best % 10
-    return source, target, first_code, second_code, distance, azimuth
+    return source, target, first_code, second_code, distance, azimuth  # type: ignore[return-value]
