@@ -124,3 +124,9 @@ def test_the_middle_of_a_path_is_chosen_alike_from_both_ends_of_a_tilted_grid() 
 def test_a_case_with_t_junctions_is_numbered_within_each_sector() -> None:
     graph = neighbour_graph(case("tjunction"))
     assert graph.table[graph.table["source"] == "A"]["position"].tolist() == ["NE", "E", "SE"]
+
+
+def test_second_order_is_the_same_in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = neighbour_graph(case("road_allowance"))
+    monkeypatch.setattr("oracle.second_order._CHUNK", 10)
+    assert neighbour_graph(case("road_allowance")).sha256 == whole.sha256
