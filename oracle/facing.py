@@ -19,20 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 import shapely
 
-TOUCH_M = 0.05
+TOUCH_M = 0.2
+"""Edges this near touch. When a file is reprojected only the ends of an edge are, and over three quarter sections
+(2.4 km at 52 N) the straight line between them then lies 0.15 m off the corners of the fields beside it."""
 OVERLAP_M = 2.0
 _COS_45 = np.sqrt(0.5)
 _CHUNK = 250_000
-
-
-@dataclass(frozen=True, eq=False)
-class Facing:
-    """Unordered polygon pairs (row positions ``i < j``) with the metres along which they touch and face."""
-
-    i: np.ndarray
-    j: np.ndarray
-    border_m: np.ndarray
-    facing_m: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,36 +39,50 @@ class Segments:
     @classmethod
     def of(cls, polygons: np.ndarray) -> Segments:
         """Segments of (n,) planar polygons; zero-length ones are left out."""
-        rings, owner = shapely.get_rings(shapely.orient_polygons(polygons), return_index=True)
+        parts, polygon = shapely.get_parts(polygons, return_index=True)
+        rings, part = shapely.get_rings(parts, return_index=True)
         points, ring = shapely.get_coordinates(rings, return_index=True)
         first = np.flatnonzero(ring[1:] == ring[:-1])
-        step = points[first + 1] - points[first]
+        ring, start, stop = ring[first], points[first], points[first + 1]
+        # A shell belongs anticlockwise, a hole clockwise; twice a ring's area, from its own first point, tells.
+        near = start[np.searchsorted(ring, np.arange(len(rings)))][ring]
+        (ax, ay), (bx, by) = (start - near).T, (stop - near).T
+        anticlockwise = np.bincount(ring, weights=ax * by - bx * ay, minlength=len(rings)) > 0
+        shell = np.diff(part, prepend=-1) > 0
+        turned = (anticlockwise != shell)[ring]
+        start, stop = np.where(turned[:, None], stop, start), np.where(turned[:, None], start, stop)
+        step = stop - start
         length = np.hypot(step[:, 0], step[:, 1])
         keep = length > 0
-        first, step, length = first[keep], step[keep], length[keep]
-        return cls(points[first], step / length[:, None], length, owner[ring[first]])
+        start, step, length, owner = start[keep], step[keep], length[keep], polygon[part[ring]][keep]
+        return cls(start, step / length[:, None], length, owner)
 
     def boxes(self, margin: float) -> np.ndarray:
+        """(m,) lines from corner to corner of each segment's bounds, grown by ``margin``: all that a tree looks at."""
         end = self.start + self.direction * self.length[:, None]
         low, high = np.minimum(self.start, end) - margin, np.maximum(self.start, end) + margin
-        return shapely.box(low[:, 0], low[:, 1], high[:, 0], high[:, 1])
+        return shapely.linestrings(np.stack([low, high], axis=1))
 
 
-def facing(polygons: np.ndarray, reach_m: float) -> Facing:
-    """Border and facing lengths of every pair of polygons that face each other within ``reach_m``.
+def facing(polygons: np.ndarray, i: np.ndarray, j: np.ndarray, reach_m: float) -> tuple[np.ndarray, np.ndarray]:
+    """Metres along which pairs of polygons touch and face each other within ``reach_m``.
 
     Parameters
     ----------
     polygons : (n,) planar polygons, metres
         Polygon or MultiPolygon, valid, 2D.
+    i, j : (m,) int
+        The pairs, ``i < j``, sorted by (i, j).
     reach_m : float
         Greatest perpendicular distance, metres.
 
     Returns
     -------
-    Facing
-        Pairs with a facing or border length above 0, sorted by (i, j).
+    border_m, facing_m : (m,) float
+        0 where a pair does not run along each other.
     """
+    if not len(i):
+        return np.zeros(0), np.zeros(0)
     segments = Segments.of(polygons)
     reach = max(reach_m, TOUCH_M)
     boxes = segments.boxes(max(reach, OVERLAP_M) / 2)  # two boxes meet where their segments may be within reach
@@ -84,16 +90,18 @@ def facing(polygons: np.ndarray, reach_m: float) -> Facing:
     parts: list[tuple[np.ndarray, ...]] = []
     for low in range(0, len(boxes), _CHUNK):
         a, b = tree.query(boxes[low : low + _CHUNK])
-        a = a + low
-        parts.append(_intervals(segments, a, b, reach))
+        parts.append(_intervals(segments, a + low, b, reach))
     a, target, start, stop, touches = (np.concatenate(column) for column in zip(*parts, strict=True))
     n = len(polygons)
-    pair = segments.owner[a].astype(np.int64) * n + target
-    keys = np.unique(np.minimum(pair, (pair % n) * n + pair // n))
-    lengths = [
-        _united(segments, a[kind], target[kind], start[kind], stop[kind], keys, n) for kind in (touches, ~touches)
-    ]
-    return Facing(keys // n, keys % n, border_m=lengths[0], facing_m=lengths[1])
+    owner = segments.owner[a]
+    pairs, key = i * n + j, np.minimum(owner, target) * n + np.maximum(owner, target)
+    pair = np.minimum(np.searchsorted(pairs, key), len(pairs) - 1)
+    listed = pairs[pair] == key
+    border, faced = (
+        _united(segments, a[kind], target[kind], start[kind], stop[kind], pair[kind], len(pairs))
+        for kind in (touches & listed, ~touches & listed)
+    )
+    return border, faced
 
 
 def _intervals(s: Segments, a: np.ndarray, b: np.ndarray, reach: float) -> tuple[np.ndarray, ...]:
@@ -144,9 +152,9 @@ def _clip(
 
 
 def _united(
-    s: Segments, a: np.ndarray, target: np.ndarray, start: np.ndarray, stop: np.ndarray, keys: np.ndarray, n: int
+    s: Segments, a: np.ndarray, target: np.ndarray, start: np.ndarray, stop: np.ndarray, pair: np.ndarray, pairs: int
 ) -> np.ndarray:
-    """Metres per unordered pair of ``keys``: united intervals, summed over segments, mean of both directions."""
+    """Metres per unordered pair: united intervals, summed over segments, mean of both directions."""
     order = np.lexsort((start, target, a))
     a, target, start, stop = a[order], target[order], start[order], stop[order]
     new = np.ones(len(a), dtype=bool)
@@ -155,6 +163,4 @@ def _united(
     covered = np.maximum.accumulate(stop + 2.0 * group) - 2.0 * group  # groups lie apart, so one running maximum does
     before = np.where(new, 0.0, np.concatenate([[0.0], covered[:-1]]))
     metres = np.maximum(stop - np.maximum(start, before), 0.0) * s.length[a]
-    owner = s.owner[a].astype(np.int64)
-    key = np.minimum(owner, target) * n + np.maximum(owner, target)
-    return np.bincount(np.searchsorted(keys, key), weights=metres, minlength=len(keys)) / 2.0
+    return np.bincount(pair[order], weights=metres, minlength=pairs) / 2.0

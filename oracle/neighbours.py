@@ -8,14 +8,17 @@ gap       they face each other along at least ``min_facing_m``: fields across a 
 corner    anything else: a common corner, fields diagonal over a crossing; in prompts, not in the GLM
 ========  ==========================================================================================
 
-``code`` is the compass sector of the geodesic azimuth between the centroids, taken half way, so that both directions
-of a pair get opposite codes. Second-order neighbours carry path codes (:mod:`oracle.second_order`).
+``code`` is the compass sector of the geodesic azimuth between the centroids (:mod:`oracle.compass`), opposite in both
+directions of a pair. Second-order neighbours carry path codes (:mod:`oracle.second_order`). Where a polygon has several
+neighbours of one code, ``position`` numbers them ``NE``, ``NE2``, ``NE3``, ... from the nearest centroid on, to the
+metre; equally near ones clockwise, to a tenth of a degree; and those in one place by id.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,39 +27,20 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 import shapely
 from libpysal.graph import Graph
 from pydantic import BaseModel, ConfigDict, Field
 
-from oracle.compass import CODES, opposite_index, sector_index
-from oracle.errors import LandscapeError
-from oracle.facing import TOUCH_M, facing
+from oracle.errors import LandscapeError, name_some
 from oracle.files import write_atomically
-from oracle.landscape import GEOD, Landscape
-from oracle.projection import to_local
-from oracle.second_order import Steps, candidate_pairs, choose_paths
-
-MIN_BORDER_M = 1.0
-CONCENTRIC_M = 1.0
-"""Centroids nearer than this have no direction from each other."""
-
-COLUMNS = (
-    "source",
-    "target",
-    "order",
-    "code",
-    "position",
-    "kind",
-    "border_m",
-    "facing_m",
-    "gap_m",
-    "distance_m",
-    "azimuth_deg",
-)
-_KINDS = np.array(["border", "gap", "corner", None], dtype=object)  # -1: second order
-_CODES = np.array(CODES, dtype=object)
+from oracle.first_order import first_order
+from oracle.landscape import SCHEMA_KEY, Landscape
+from oracle.neighbour_table import COLUMNS, SCHEMA, neighbour_table, table_difference
+from oracle.projection import to_local, to_lonlat
+from oracle.second_order import second_order
 
 
 class NeighbourConfig(BaseModel):
@@ -85,10 +69,13 @@ class NeighbourGraph:
         (geodesic, from true north; null where concentric).
     ids : (n,) str
         Every polygon of the landscape, isolated ones too.
+    config : NeighbourConfig or None
+        The rule the pairs follow; None where they were given (:meth:`from_libpysal`).
     """
 
     table: pd.DataFrame
     ids: np.ndarray
+    config: NeighbourConfig | None = None
 
     @cached_property
     def positions(self) -> tuple[np.ndarray, np.ndarray]:
@@ -143,17 +130,78 @@ class NeighbourGraph:
         matrix = sp.coo_array((weight, (source, target)), shape=(len(self.ids), len(self.ids)))
         return Graph.from_sparse(matrix, ids=self.ids)
 
+    @classmethod
+    def from_libpysal(cls, graph: Graph, landscape: Landscape) -> NeighbourGraph:
+        """The pairs of a libpysal graph over the landscape's ids as first-order neighbours, measured and coded anew.
+
+        Any builder of libpysal's will do; a pair counts where either direction is listed with a weight above 0. From
+        :meth:`to_libpysal` of a graph comes that graph again.
+
+        Raises
+        ------
+        LandscapeError
+            Where the graph's ids are not the landscape's.
+        """
+        _require_same_ids(graph.unique_ids, landscape.ids)
+        adjacency = graph.adjacency[graph.adjacency > 0]
+        index = pd.Index(landscape.ids)
+        ends = [index.get_indexer(adjacency.index.get_level_values(level)) for level in ("focal", "neighbor")]
+        i, j = np.minimum(*ends), np.maximum(*ends)
+        n = len(landscape)
+        i, j = np.divmod(np.unique((i * n + j)[i != j]), n)
+        return _graph_of(landscape, NeighbourConfig(), (i, j))
+
     def to_networkx(self) -> nx.DiGraph:
         """Directed graph of both orders; nodes are ids (isolates too), edges carry the table's other columns."""
-        graph = nx.from_pandas_edgelist(self.table, "source", "target", edge_attr=True, create_using=nx.DiGraph)
+        graph: nx.DiGraph = nx.DiGraph(config=None if self.config is None else self.config.model_dump())
         graph.add_nodes_from(self.ids)
+        names = [c for c in COLUMNS if c not in ("source", "target")]
+        rows = zip(*(self.table[c].tolist() for c in names), strict=True)
+        attributes = (dict(zip(names, row, strict=True)) for row in rows)
+        graph.add_edges_from(zip(self.table["source"], self.table["target"], attributes, strict=True))
         return graph
 
+    @classmethod
+    def from_networkx(cls, graph: nx.DiGraph) -> NeighbourGraph:
+        """Back from :meth:`to_networkx`, with nothing lost.
+
+        Raises
+        ------
+        LandscapeError
+            Where an edge lacks one of the table's columns.
+        """
+        names = [c for c in COLUMNS if c not in ("source", "target")]
+        edges = list(graph.edges(data=True))
+        for source, target, attributes in edges:
+            missing = [c for c in names if c not in attributes]
+            if missing:
+                raise LandscapeError(
+                    f"edge {source} -> {target} lacks {', '.join(missing)}: from_networkx takes what to_networkx made"
+                )
+        columns = {"source": [e[0] for e in edges], "target": [e[1] for e in edges]}
+        columns |= {c: [e[2][c] for e in edges] for c in names}
+        table = pa.table([pa.array(columns[f.name], f.type, from_pandas=True) for f in SCHEMA], schema=SCHEMA)
+        config = graph.graph.get("config")
+        ids = np.array(list(graph.nodes), dtype=object)
+        return cls(table.to_pandas(), ids, None if config is None else NeighbourConfig.model_validate(config))
+
+    def difference(self, other: NeighbourGraph) -> str | None:
+        """The first difference to another graph over the same polygons in words, or None where they agree.
+
+        Lengths may differ by 2 mm, azimuths by 2e-6 degrees; the order of rows does not count.
+        """
+        if not np.array_equal(self.ids.astype(str), other.ids.astype(str)):
+            return "they are not over the same polygons"
+        return table_difference(self.table, self.positions, other.table, other.positions, self.ids)
+
     def save(self, path: Path) -> None:
-        """Parquet; the ids travel in the schema's metadata, so isolated polygons survive."""
-        arrow = pa.Table.from_pandas(self.table, preserve_index=False)
-        metadata = {b"landoracle": json.dumps({"ids": [str(i) for i in self.ids]}).encode()}
-        arrow = arrow.replace_schema_metadata({**(arrow.schema.metadata or {}), **metadata})
+        """Parquet; ids and rule travel in the schema's metadata, so isolated polygons survive."""
+        arrow = pa.Table.from_pandas(self.table, schema=SCHEMA, preserve_index=False)
+        head = {
+            "ids": [str(i) for i in self.ids],
+            "config": None if self.config is None else self.config.model_dump(),
+        }
+        arrow = arrow.replace_schema_metadata({SCHEMA_KEY: json.dumps(head).encode()})
         write_atomically(Path(path), lambda p: pq.write_table(arrow, p))
 
     @classmethod
@@ -171,13 +219,19 @@ class NeighbourGraph:
             raise LandscapeError(f"{path}: not readable as Parquet ({error})") from error
         metadata = arrow.schema.metadata or {}
         missing = [c for c in COLUMNS if c not in arrow.column_names]
-        if missing or b"landoracle" not in metadata:
+        if missing or SCHEMA_KEY not in metadata:
             lacking = ", ".join(missing) or "the list of ids in its metadata"
             raise LandscapeError(
                 f"{path} is not a neighbour graph: it lacks {lacking}; write one with `landoracle graph`"
             )
-        ids = np.array(json.loads(metadata[b"landoracle"])["ids"], dtype=object)
-        return cls(_typed(arrow.to_pandas()), ids)
+        try:
+            table = arrow.select(COLUMNS).cast(SCHEMA).to_pandas()
+            head = json.loads(metadata[SCHEMA_KEY])
+            config = head.get("config")
+            ids = np.array(head["ids"], dtype=object)
+            return cls(table, ids, None if config is None else NeighbourConfig.model_validate(config))
+        except (ValueError, KeyError, TypeError) as error:  # those of pyarrow, JSON and pydantic are ValueErrors
+            raise LandscapeError(f"{path} is not a neighbour graph: {error}") from error
 
 
 def neighbour_graph(landscape: Landscape, config: NeighbourConfig | None = None) -> NeighbourGraph:
@@ -191,118 +245,23 @@ def neighbour_graph(landscape: Landscape, config: NeighbourConfig | None = None)
     LandscapeError
         Where coordinates have no place on the Earth in the landscape's CRS.
     """
-    config = config or NeighbourConfig()
+    return _graph_of(landscape, config or NeighbourConfig(), None)
+
+
+def _graph_of(
+    landscape: Landscape, config: NeighbourConfig, given: tuple[np.ndarray, np.ndarray] | None
+) -> NeighbourGraph:
+    """The graph of the pairs that ``config`` finds, or of the ``given`` ones (i < j, sorted)."""
     local = to_local(landscape.polygons.geometry)
     polygons = local.to_numpy()
-    i, j, gap = _near_pairs(polygons, max(config.max_gap_m, TOUCH_M))
-    border, faced = _lengths(polygons, i, j, config.max_gap_m)
-    side = np.sqrt(shapely.area(polygons))
-    least = 0.1 * np.minimum(side[i], side[j]) if config.min_facing_m is None else config.min_facing_m
-    kind = np.where(border >= MIN_BORDER_M, 0, np.where(faced >= least, 1, 2))
-
-    centroids = local.centroid.to_crs(4326)
-    lonlat = np.column_stack([centroids.x, centroids.y])
-    distance, azimuth = _directions(lonlat, i, j)
-    id_rank = np.argsort(np.argsort(landscape.ids.astype(str), kind="stable"))
-
-    both = _both_ways(i, j, azimuth)
-    steps = Steps(len(landscape), both[0], both[1], sector_index(both[2]), distance[both[3]])
-    pairs, pair_of, first, second = candidate_pairs(steps)
-    far_distance, far_azimuth = _directions(lonlat, pairs[:, 0], pairs[:, 1])
-    paths = choose_paths(steps, pairs, pair_of, first, second, far_azimuth, id_rank)
-    flipped = paths.source != pairs[:, 0]
-    far_azimuth = np.where(flipped, (far_azimuth + 180.0) % 360.0, far_azimuth)
-
-    nothing = np.full(2 * len(pairs), np.nan)
-    pair = both[3]
-    rows = {
-        "source": np.concatenate([both[0], paths.source, paths.target]),
-        "target": np.concatenate([both[1], paths.target, paths.source]),
-        "order": np.repeat([1, 2], [len(pair), 2 * len(pairs)]),
-        "first": np.concatenate([steps.code, paths.first_code, opposite_index(paths.second_code)]),
-        "second": np.concatenate([np.full(len(pair), -1), paths.second_code, opposite_index(paths.first_code)]),
-        "kind": np.concatenate([kind[pair], np.full(2 * len(pairs), -1)]),
-        "border_m": np.concatenate([np.round(border[pair], 3), nothing]),
-        "facing_m": np.concatenate([np.round(faced[pair], 3), nothing]),
-        "gap_m": np.concatenate([np.round(gap[pair], 3), nothing]),
-        "distance_m": np.round(np.concatenate([distance[pair], far_distance, far_distance]), 3),
-        "azimuth_deg": np.round(np.concatenate([both[2], far_azimuth, far_azimuth + 180.0]), 6) % 360.0,
-    }
-    return NeighbourGraph(_table(rows, landscape.ids, id_rank), landscape.ids)
+    lonlat = to_lonlat(shapely.get_coordinates(shapely.centroid(polygons)), local.crs)
+    id_rank = pc.rank(pa.array(landscape.ids, pa.large_string()), tiebreaker="first").to_numpy()
+    near = first_order(polygons, lonlat, config.max_gap_m, config.min_facing_m, given)
+    table = neighbour_table(near, second_order(near, lonlat, id_rank), landscape.ids, id_rank)
+    return NeighbourGraph(table, landscape.ids, config if given is None else None)
 
 
-def _near_pairs(polygons: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Unordered pairs ``i < j`` within ``reach`` of each other, sorted, and their gap in metres."""
-    tree = shapely.STRtree(shapely.box(*_grown(shapely.bounds(polygons), reach).T))
-    i, j = tree.query(polygons)
-    i, j = i[i < j], j[i < j]
-    gap = shapely.distance(polygons[i], polygons[j])
-    near = gap <= reach
-    i, j, gap = i[near], j[near], gap[near]
-    order = np.lexsort((j, i))
-    return i[order], j[order], gap[order]
-
-
-def _grown(bounds: np.ndarray, margin: float) -> np.ndarray:
-    return bounds + np.array([-margin, -margin, margin, margin])
-
-
-def _lengths(polygons: np.ndarray, i: np.ndarray, j: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Border and facing metres of the pairs (i, j); 0 where they do not run along each other."""
-    found = facing(polygons, reach)
-    n = len(polygons)
-    border, faced = np.zeros(len(i)), np.zeros(len(i))
-    if len(i):
-        pair, key = i * n + j, found.i * n + found.j
-        at = np.minimum(np.searchsorted(pair, key), len(pair) - 1)
-        listed = pair[at] == key
-        border[at[listed]], faced[at[listed]] = found.border_m[listed], found.facing_m[listed]
-    return border, faced
-
-
-def _directions(lonlat: np.ndarray, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Geodesic distance (m) and azimuth half way (degrees, NaN where concentric) from i to j; j to i is + 180."""
-    ahead, back, distance = GEOD.inv(*lonlat[i].T, *lonlat[j].T)
-    ahead, back, distance = (np.asarray(v, dtype=float) for v in (ahead, back, distance))
-    turn = (back + 180.0 - ahead + 180.0) % 360.0 - 180.0
-    azimuth = (ahead + turn / 2.0) % 360.0
-    return distance, np.where(distance < CONCENTRIC_M, np.nan, azimuth)
-
-
-def _both_ways(
-    i: np.ndarray, j: np.ndarray, azimuth: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Source, target, azimuth and pair of both directions of every pair, sorted by (source, target)."""
-    source, target = np.concatenate([i, j]), np.concatenate([j, i])
-    order = np.lexsort((target, source))
-    azimuths = np.concatenate([azimuth, (azimuth + 180.0) % 360.0])[order]
-    return source[order], target[order], azimuths, np.tile(np.arange(len(i)), 2)[order]
-
-
-def _table(rows: dict[str, np.ndarray], ids: np.ndarray, id_rank: np.ndarray) -> pd.DataFrame:
-    """Sort, number repeated codes, and turn indices into names."""
-    ranked = (id_rank[rows["target"]], np.round(rows["azimuth_deg"], 1), np.round(rows["distance_m"]))
-    order = np.lexsort((*ranked, rows["second"], rows["first"], rows["order"], rows["source"]))
-    rows = {name: column[order] for name, column in rows.items()}
-    same = rows["source"] * 200 + rows["first"] * 20 + rows["second"] + 1
-    start = np.flatnonzero(np.concatenate([[True], same[1:] != same[:-1]])) if len(same) else np.zeros(0, dtype=int)
-    number = np.arange(len(same)) - np.repeat(start, np.diff(np.append(start, len(same))))
-    paths = np.array([[a, *(f"{a}-{b}" for b in CODES)] for a in CODES], dtype=object)
-    code = paths[rows["first"], rows["second"] + 1]
-    suffix = np.array(["", *(str(k + 1) for k in range(1, int(number.max(initial=0)) + 1))], dtype=object)
-    frame = pd.DataFrame(
-        {
-            "source": ids[rows["source"]],
-            "target": ids[rows["target"]],
-            "order": rows["order"],
-            "code": code,
-            "position": code + suffix[number],
-            "kind": _KINDS[rows["kind"]],
-            **{name: rows[name] for name in COLUMNS[6:]},
-        }
-    )
-    return _typed(frame)
-
-
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame[list(COLUMNS)].astype({"order": "int64", **{name: "float64" for name in COLUMNS[6:]}})
+def _require_same_ids(found: Iterable[str], ids: np.ndarray) -> None:
+    strangers = set(map(str, found)) ^ set(map(str, ids))
+    if strangers:
+        raise LandscapeError(f"the graph and the landscape do not have the same ids: {name_some(sorted(strangers))}")

@@ -1,9 +1,9 @@
 """Check a solved folder from the landscape up, with plain arithmetic and no solver.
 
 Read: ``landscape.parquet``, ``graph.parquet``, ``labels.parquet``, ``solution.json``, ``certificate.json``.
-Recomputed: hashes, areas, the GLM's coefficients, feasibility, objective, supply, floors, prices, bound, regret and
-status. Taken as given: that ``graph.parquet`` is the landscape's neighbour graph (its hash and ids are checked), and
-the run's history (solver, its own bound, wall time).
+Recomputed: hashes, the neighbour graph by the rule that its file states, areas, the GLM's coefficients, feasibility,
+objective, supply, floors, prices, bound, regret and status. Taken as given: that this rule (gap, facing length) is the
+one wanted, and the run's history (solver, its own bound, wall time).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from oracle.certificate import bound
 from oracle.coefficients import Coefficients, coefficients
 from oracle.errors import CertificateError, LandscapeError, name_some
 from oracle.landscape import Landscape, load_landscape
-from oracle.neighbours import NeighbourGraph
+from oracle.neighbours import NeighbourGraph, neighbour_graph
 from oracle.plan import supply_t, terms, violations
 from oracle.regret import judge, regret
 from oracle.solution import (
@@ -73,6 +73,7 @@ def verify(folder: Path) -> Verification:
     except LandscapeError as error:
         raise CertificateError(f"{folder}: {error}") from error
     _check_hashes(landscape, graph, solution)
+    _check_graph(landscape, graph)
     _check_labels(folder, landscape, solution)
     c = coefficients(landscape, graph, solution.config)
     _check_plan(c, solution)
@@ -99,6 +100,17 @@ def _check_hashes(landscape: Landscape, graph: NeighbourGraph, solution: Solutio
             )
     if not np.array_equal(graph.ids.astype(str), landscape.ids.astype(str)):
         raise CertificateError(f"{GRAPH} does not have the ids of {LANDSCAPE}")
+
+
+def _check_graph(landscape: Landscape, graph: NeighbourGraph) -> None:
+    if graph.config is None:
+        raise CertificateError(
+            f"{GRAPH} does not state the rule (gap, facing length) that its pairs follow, so it cannot be recomputed; "
+            "solve the landscape again with a graph from `neighbour_graph`"
+        )
+    difference = graph.difference(neighbour_graph(landscape, graph.config))
+    if difference is not None:
+        raise CertificateError(f"{GRAPH} is not the neighbour graph of {LANDSCAPE}: stated against found, {difference}")
 
 
 def _check_labels(folder: Path, landscape: Landscape, solution: Solution) -> None:

@@ -399,5 +399,39 @@ def demo(
             raise
 
 
+bench_app = typer.Typer(no_args_is_help=True, help="Measure Landoracle itself; docs/benchmarks.md has figures.")
+app.add_typer(bench_app, name="bench")
+
+
+@bench_app.command("graph")
+def bench_graph(
+    polygons: Annotated[
+        list[int] | None, typer.Option(help="How many quarter sections; repeatable. 10,000, 30,000 and 100,000.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Turns of each builder; the median counts.")] = 3,
+    as_json: JsonOption = False,
+) -> None:
+    """Time the neighbour graph beside libpysal's strict rook contiguity, on the same polygons in the same run.
+
+    Example: `landoracle bench graph --polygons 100000` (`--json` for machines)
+    """
+    from benchmarks.graph import SIZES, run
+
+    with refusals(), err.status("measuring ..."):
+        measured = run(polygons or SIZES, repeats)
+    if as_json:
+        typer.echo(json.dumps(measured.to_dict(), indent=2))
+        return
+    table = Table(title="Neighbour graph of quarter sections", title_justify="left", title_style="bold")
+    for heading in ("polygons", "neighbour graph, s", "libpysal rook, strict, s", "ratio", "peak memory, MB"):
+        table.add_column(heading, justify="right")
+    for m in measured.sizes:
+        seconds = (f"{m.graph_s:.2f}", f"{m.libpysal_s:.2f}", f"{m.ratio:.2f}")
+        table.add_row(f"{m.polygons:,}", *seconds, f"{m.memory_peak_mb:,.0f} ({m.memory_before_mb:,.0f} before)")
+    out.print(table)
+    if measured.growth_exponent is not None:
+        out.print(f"time grows with the number of polygons to the power of {measured.growth_exponent:.2f}")
+
+
 if __name__ == "__main__":
     app()

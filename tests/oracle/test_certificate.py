@@ -12,7 +12,6 @@ from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
-import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -22,7 +21,7 @@ from oracle.certificate import Certificate, balanced, bound, values
 from oracle.coefficients import coefficients
 from oracle.errors import CertificateError
 from oracle.glm_config import GLMConfig, HabitatShare
-from oracle.neighbours import neighbour_graph
+from oracle.neighbours import NeighbourConfig, NeighbourGraph, neighbour_graph
 from oracle.plan import terms, violations
 from oracle.regret import regret
 from oracle.solution import save_solution
@@ -212,17 +211,59 @@ def test_tampered_figures_are_found_out(folder: Path, file: str, change, reason:
         verify(folder)
 
 
-def test_a_tampered_graph_is_found_out(folder: Path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def edit_graph(folder: Path, change) -> None:
+    """Change the neighbour graph's table and, as a careful forger would, its hash in the solution."""
+    graph = NeighbourGraph.load(folder / "graph.parquet")
+    forged = change(graph)
+    forged.save(folder / "graph.parquet")
+    edit_json(folder / "solution.json", lambda s: s["hashes"].update(graph=forged.sha256))
 
-    path = folder / "graph.parquet"
-    arrow = pq.read_table(path)
-    table: pd.DataFrame = arrow.to_pandas()
-    table["facing_m"] *= 1.5
-    changed = pa.Table.from_pandas(table, preserve_index=False).replace_schema_metadata(arrow.schema.metadata)
-    pq.write_table(changed, path)
+
+def longer(graph: NeighbourGraph) -> NeighbourGraph:
+    return replace(graph, table=graph.table.assign(facing_m=graph.table["facing_m"] * 1.5))
+
+
+def severed(graph: NeighbourGraph) -> NeighbourGraph:
+    ends = graph.table[["source", "target"]].isin(["r0c0", "r0c1"]).all(axis=1)
+    return replace(graph, table=graph.table[~ends])
+
+
+def turned(graph: NeighbourGraph) -> NeighbourGraph:
+    return replace(graph, table=graph.table.assign(code=graph.table["code"].replace({"N": "E"})))
+
+
+def as_gaps(graph: NeighbourGraph) -> NeighbourGraph:
+    return replace(graph, table=graph.table.assign(kind=graph.table["kind"].replace({"border": "gap"})))
+
+
+def without_rule(graph: NeighbourGraph) -> NeighbourGraph:
+    return replace(graph, config=None)
+
+
+def other_rule(graph: NeighbourGraph) -> NeighbourGraph:
+    return replace(graph, config=NeighbourConfig(min_facing_m=5_000, max_gap_m=900))
+
+
+def test_a_tampered_graph_is_found_out_by_its_hash(folder: Path):
+    longer(NeighbourGraph.load(folder / "graph.parquet")).save(folder / "graph.parquet")
     with pytest.raises(CertificateError, match=r"graph in graph\.parquet is not the one solved"):
+        verify(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (longer, r"facing_m of r0c0 -> \S+ is 120\d\.\d+ in one and 80\d\.\d+ in the other"),
+        (severed, r"r0c0 -> r0c1 is in one of them only \(2 such pairs\)"),
+        (turned, r"code of \S+ -> \S+ is E in one and N in the other"),
+        (as_gaps, r"kind of \S+ -> \S+ is gap in one and border in the other"),
+        (other_rule, "is in one of them only"),
+        (without_rule, "does not state the rule"),
+    ],
+)
+def test_a_tampered_graph_is_found_out_although_its_hash_agrees(folder: Path, change, reason: str):
+    edit_graph(folder, change)
+    with pytest.raises(CertificateError, match=reason):
         verify(folder)
 
 
