@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from oracle.errors import ConfigurationError
-from oracle.recipe import Recipe, YieldUnit, fold, load_recipe, match, recipe_for, to_t_ha
+from oracle.matching import fold, match
+from oracle.recipe import Recipe, YieldUnit, load_recipe, recipe_for, to_t_ha
 
 RECIPES = Path(__file__).parents[2] / "data" / "recipes"
 
