@@ -138,7 +138,7 @@ def _inspect(file: Path, recipe: Recipe) -> Inspection:
     numeric = {c: pd.api.types.is_numeric_dtype(raw[c]) for c in raw.columns if c != "geometry"}
     matched = match_columns(numeric, recipe)
     notes.problems += matched.problems
-    notes.warnings += [Remark(f"{guess} by its name", 0, ()) for guess in matched.guesses]
+    notes.warnings += [Remark(guess, 0, ()) for guess in matched.guesses]
 
     if "id" in matched.columns:
         ids = identifiers(raw[matched.columns["id"]], matched.columns["id"], notes, make_unique=recipe.unique_ids)
@@ -166,7 +166,7 @@ def _inspect(file: Path, recipe: Recipe) -> Inspection:
         polygons=len(frame),
         area_ha=area,
         double_ha=round(doubts.double_ha, 4) if doubts else None,
-        crs=system.crs.to_string() if system.crs is not None else None,
+        crs=system.name,
         crs_from=system.stated_by,
         columns=matched.columns,
         units={crop: str(unit) for crop, unit in matched.units.items()},

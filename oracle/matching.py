@@ -41,6 +41,9 @@ _ID = {"id", "identifier", "identifiant"}
 _POLYGON = {"field", "parcel", "parcelle", "champ", "polygon", "polygone", "plot"}
 _FILLERS = {"de", "du", "des", "la", "le", "les", "d", "l", "en", "of", "the", "in", "crop", "grain"}
 
+_NO_CROP = {"total", "all", "sum", "crops", "mean", "average"}
+_RECIPE_KEYS = {"id": "id", CONNECTIVITY: "connectivity", CURRENT: CURRENT, LOCKED: LOCKED}
+
 _UNITS = {
     YieldUnit.T_HA: ("t ha", "tonne ha", "tonnes ha", "t ha 1", "tha"),
     YieldUnit.KG_HA: ("kg ha", "kg ha 1", "kgha"),
@@ -107,16 +110,15 @@ def match_columns(numeric: Mapping[str, bool], recipe: Recipe) -> MatchedColumns
     def settle(contract: str, name: str, found: Sequence[str]) -> None:
         if len(found) == 1:
             columns[contract] = found[0]
-            if name not in found and fold(name) != fold(found[0]):
-                guesses.append(f"{found[0]!r} taken as {contract}")
-        elif found:
-            problems.append(f"{contract}: it could be any of {_quoted(found)}; name one in the recipe")
-        else:
-            row = "; `id: row` numbers the rows" if contract == "id" else ""
-            problems.append(
-                f"{contract}: no column {name!r}; there is {_quoted(_alike(name, own))}. "
-                f"Name the column in the recipe{row}"
-            )
+            return
+        key = _RECIPE_KEYS.get(contract, "yields")
+        if found:
+            problems.append(f"{contract}: it could be any of {_quoted(found)}; name one in the recipe: `{key}`")
+            return
+        near = _alike(name, own)
+        like = f"; {_quoted(near)} look{'s' * (len(near) == 1)} like it" if near else " and none that looks like it"
+        row = ", or number the rows by `id: row`" if contract == "id" else ""
+        problems.append(f"{contract}: no column {name!r}{like}. Name it in the recipe (`{key}`) or add it{row}")
 
     if recipe.id != ROW:
         settle("id", recipe.id, match(recipe.id, own) or (_by_words(own, _ID, _POLYGON) if recipe.id == "id" else []))
@@ -127,12 +129,12 @@ def match_columns(numeric: Mapping[str, bool], recipe: Recipe) -> MatchedColumns
         yields = _yield_columns(numeric)
         for crop, found in yields.items():
             settle(f"{crop}{YIELD_SUFFIX}", f"{crop}{YIELD_SUFFIX}", found)
+            if len(found) == 1 and not _says_yield(found[0]):
+                guesses.append(f"{found[0]!r} taken as the yield of {crop}, though its name does not say yield")
         if not yields:
-            near = [c for c in own if set(_words(c)[0]) & (_YIELD | set(CROP_OF))]
-            like = f"; {_quoted(near)} look like yields" if near else ""
-            problems.append(
-                f"no <crop>_yield column; it has {', '.join(own) or 'no column'}{like}. Name them in the recipe: `yields`"
-            )
+            near = [c for c in own if _says_yield(c) or set(_words(c)[0]) & set(CROP_OF)]
+            like = f"{_quoted(near)} may be meant" if near else "none looks like it"
+            problems.append(f"no <crop>_yield column; {like}. Name one or more in the recipe (`yields`) or add them")
     by_name = match(recipe.connectivity, own)
     if not by_name and recipe.connectivity == CONNECTIVITY:
         by_name = _by_words(own, _CONNECTIVITY, _ECOLOGICAL) or match("eco_con", own)
@@ -141,6 +143,8 @@ def match_columns(numeric: Mapping[str, bool], recipe: Recipe) -> MatchedColumns
         if (found := match(named or contract, own)) or named is not None:
             settle(contract, named or contract, found)
 
+    if problems:
+        problems.append(f"its columns are {_quoted(own, 40)}")
     problems += _shared_columns(columns)
     crops = [c.removesuffix(YIELD_SUFFIX) for c in columns if c.endswith(YIELD_SUFFIX)]
     units: dict[str, YieldUnit] = {}
@@ -186,15 +190,21 @@ def _yield_columns(numeric: Mapping[str, bool]) -> dict[str, list[str]]:
         rest = [w for w in words if w not in _YIELD]
         crop = CROP_OF.get("_".join(rest)) or _cut_crop(column)
         folded = fold(column)
-        if crop and (len(rest) < len(words) or _cut_crop(column)):
+        if crop and _says_yield(column):
             said.setdefault(crop, []).append(column)
         elif crop and is_number:
             bare.setdefault(crop, []).append(column)
-        elif folded.endswith(YIELD_SUFFIX) and folded != YIELD_SUFFIX:
+        elif folded.endswith(YIELD_SUFFIX) and not set(rest) <= _NO_CROP:
             said.setdefault(folded.removesuffix(YIELD_SUFFIX), []).append(column)
     # `wheat_yield` written so is never in doubt, whatever else reads alike.
     exact = {crop: [f"{crop}{YIELD_SUFFIX}"] for crop, found in said.items() if f"{crop}{YIELD_SUFFIX}" in found}
-    return bare | said | exact
+    found = bare | said | exact
+    order = list(numeric)
+    return dict(sorted(found.items(), key=lambda each: order.index(each[1][0])))
+
+
+def _says_yield(column: str) -> bool:
+    return bool(_YIELD & set(_words(column)[0])) or _cut_crop(column) is not None
 
 
 def _cut_crop(column: str) -> str | None:
@@ -229,12 +239,12 @@ def _unit(crop: str, column: str, recipe: Recipe, problems: list[str]) -> YieldU
 
 
 def _alike(name: str, columns: Sequence[str]) -> list[str]:
-    """Columns whose names look like ``name``, else all of them."""
+    """Columns whose names look like ``name``."""
     words = set(_words(name)[0])
     meanings = {CROP_OF.get(w, w) for w in words} - _YIELD
     near = set(difflib.get_close_matches(fold(name), [fold(c) for c in columns], n=3, cutoff=0.5))
     found = [c for c in columns if fold(c) in near or meanings & {CROP_OF.get(w, w) for w in _words(c)[0]}]
-    return found or list(columns)
+    return found
 
 
 def _quoted(columns: Sequence[str], at_most: int = 12) -> str:

@@ -1,4 +1,4 @@
-"""Polygons that look wrong together or alone: exact duplicates, overlaps and slivers, found and told, never changed."""
+"""Polygons that look wrong together or alone: duplicates, overlaps and slivers, found and told, never changed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import geopandas as gpd
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 import shapely
 
 from oracle.projection import to_local
@@ -14,6 +15,8 @@ from oracle.remarks import Remark, remark
 
 LEAST_OVERLAP = 0.01
 """Share of the smaller polygon's area; below it an overlap is digitising noise."""
+SAME = 1e-6
+"""Polygons are duplicates when all but this share of both is common: rounding and start vertices do not count."""
 SLIVER_M = 1.0
 """A polygon narrower than this on average (twice its area by its perimeter) is a leftover of digitising."""
 _SHOWN = 5
@@ -35,20 +38,18 @@ def doubtful_polygons(geometry: gpd.GeoSeries, ids: pd.Series) -> Doubts:
     shapes = to_local(geometry).to_numpy()
     names = ids.to_numpy(dtype=object)
     areas = shapely.area(shapes)
-    # Equal rings from another start vertex are equal only when normalised.
-    _, group = np.unique(shapely.to_wkb(shapely.normalize(geometry.to_numpy())), return_inverse=True)
-    remarks = _duplicates(group, areas, names)
-
     i, j = shapely.STRtree(shapes).query(shapes, predicate="intersects")
     i, j = i[i < j], j[i < j]
     meet = shapely.relate_pattern(shapes[i], shapes[j], "T********")
     i, j = i[meet], j[meet]
     area = shapely.area(shapely.intersection(shapes[i], shapes[j]))
     share = area / np.minimum(areas[i], areas[j])
+    same = area > (1 - SAME) * np.maximum(areas[i], areas[j])
     told = share > LEAST_OVERLAP
     involved = np.union1d(i[told], j[told])
     double = areas[involved].sum() - shapely.area(shapely.union_all(shapes[involved])) if len(involved) else 0.0
-    apart = told & (group[i] != group[j])
+    remarks = _duplicates(i[same], j[same], areas, names)
+    apart = told & ~same
     remarks += _overlaps(i[apart], j[apart], area[apart], share[apart], names)
 
     width = 2 * areas / shapely.length(shapes)
@@ -59,14 +60,17 @@ def doubtful_polygons(geometry: gpd.GeoSeries, ids: pd.Series) -> Doubts:
     return Doubts(tuple(remarks), max(float(double) / 1e4, 0.0))
 
 
-def _duplicates(group: np.ndarray, areas: np.ndarray, names: np.ndarray) -> list[Remark]:
+def _duplicates(i: np.ndarray, j: np.ndarray, areas: np.ndarray, names: np.ndarray) -> list[Remark]:
+    """Of every group of equal polygons all but the first."""
+    n = len(names)
+    group = sp.csgraph.connected_components(sp.coo_array((np.ones(len(i)), (i, j)), shape=(n, n)), directed=False)[1]
     first = np.unique(group, return_index=True)[1][group]
-    again = np.flatnonzero(first != np.arange(len(group)))
+    again = np.flatnonzero(first != np.arange(n))
     if not len(again):
         return []
-    extra = areas[again].sum() / 1e4
     details = [f"{names[k]} = {names[first[k]]}: {areas[k] / 1e4:.4f} ha" for k in again[:_SHOWN]]
-    return [remark(f"exact duplicates of another polygon, {extra:.4f} ha counted again", names[again], details)]
+    what = f"duplicates of another polygon, {areas[again].sum() / 1e4:.4f} ha counted again"
+    return [remark(what, names[again], details)]
 
 
 def _overlaps(i: np.ndarray, j: np.ndarray, area: np.ndarray, share: np.ndarray, names: np.ndarray) -> list[Remark]:

@@ -62,5 +62,5 @@ def implausible_yield(crop: str, unit: YieldUnit, t_ha: np.ndarray, ids: np.ndar
 
 
 def _range(values: np.ndarray) -> str:
-    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
+    low, high = (f"{v:,.0f}" if v >= 100 else f"{v:.3g}" for v in (values.min(), values.max()))
     return low if low == high else f"{low} to {high}"

@@ -21,6 +21,14 @@ class ReferenceSystem:
     stated_by: str
     problem: str | None = None
 
+    @property
+    def name(self) -> str | None:
+        """``EPSG:32613``, or the CRS's own name where it has no code."""
+        if self.crs is None:
+            return None
+        authority = self.crs.to_authority()
+        return ":".join(authority) if authority else self.crs.name
+
 
 def reference_system(geometry: gpd.GeoSeries, recipe_crs: str | None) -> ReferenceSystem:
     """The recipe's CRS, else the file's, where the coordinates can be in it."""
@@ -48,7 +56,7 @@ def reference_system(geometry: gpd.GeoSeries, recipe_crs: str | None) -> Referen
     elif crs.is_geographic and not degrees:
         problem = (
             f"{bounds} cannot be degrees, though its CRS is {crs.to_string()}; these look like local, planar "
-            "coordinates. Name their projected CRS in the recipe: `crs: EPSG:...`"
+            "coordinates. Name their projected CRS in the recipe: `crs: EPSG:...` (for a made-up map any CRS in metres)"
         )
     elif crs.is_projected and stated_by == "file" and degrees:
         problem = f"{bounds} look like degrees, though its CRS is {crs.to_string()}, in metres or feet. {ask}"

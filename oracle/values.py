@@ -112,7 +112,7 @@ def _report(
         parts.append(f"{int(rows.sum()):,} {what} ({name_some(named)})")
     if parts:
         decimal = "; decimals take a point" if faults["no number"].any() else ""
-        notes.problems.append(f"{column}: {expected}; {int(bad.sum()):,} are not: {', '.join(parts)}{decimal}{advice}")
+        notes.problems.append(f"{column}: {expected}; {int(bad.sum()):,} of {len(raw):,} rows are not: {', '.join(parts)}{decimal}{advice}")
     return bad
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import shapely
 
-from oracle.errors import ConfigurationError, LandscapeError
+from oracle.errors import LandscapeError
 from oracle.intake import read_landscape
 from oracle.landscape import HABITAT
 from oracle.recipe import Recipe
@@ -61,11 +61,35 @@ def test_columns_are_found_whatever_their_case_and_accents() -> None:
     assert "soja " in landscape.polygons  # original columns travel along
 
 
-def test_missing_columns_are_all_named_at_once_with_what_is_there() -> None:
-    said = refusal("columns_french.geojson")
-    assert "no <crop>_yield column; it has ID_PARCELLE, Rendement blé (t/ha)" in said
-    assert "id: no column 'id'; there is 'ID_PARCELLE'" in said
-    assert "ecological_connectivity: no column" in said
+def test_french_names_and_bare_crop_names_are_understood_without_a_recipe() -> None:
+    landscape, report = read_landscape(CASES / "columns_french.geojson")
+    assert report.columns == {
+        "id": "ID_PARCELLE",
+        "wheat_yield": "Rendement blé (t/ha)",
+        "oat_yield": "AVOINE",
+        "corn_yield": "maïs",
+        "soy_yield": "soja ",
+        "ecological_connectivity": "Connectivité écologique",
+    }
+    assert landscape.yields[0].tolist() == [3.1, 3.3, 5.5, 1.7]
+    assert landscape.connectivity.tolist() == [0.4] * 4
+    assert set(report.columns.values()) <= set(landscape.polygons.columns)
+    # what was guessed from a crop's name alone is said
+    assert [r.what.split("'")[1] for r in report.warnings] == ["AVOINE", "maïs", "soja "]
+
+
+def test_missing_columns_are_all_named_at_once_with_what_looks_alike(tmp_path: Path) -> None:
+    frame = gpd.read_file(CASES / "columns_french.geojson")
+    frame = frame.rename(columns={"ID_PARCELLE": "numero", "Connectivité écologique": "connectivité 2021"})
+    frame = frame.drop(columns=["AVOINE", "maïs", "soja "]).rename(columns={"Rendement blé (t/ha)": "blé 2021"})
+    frame.to_parquet(tmp_path / "farm.parquet")
+    with pytest.raises(LandscapeError) as caught:
+        read_landscape(tmp_path / "farm.parquet")
+    said = str(caught.value)
+    assert "id: no column 'id' and none that looks like it" in said
+    assert "no <crop>_yield column; 'blé 2021' may be meant" in said
+    assert "no column 'ecological_connectivity'; 'connectivité 2021' looks like it" in said
+    assert "its columns are 'numero', 'blé 2021', 'connectivité 2021'" in said
 
 
 def test_a_column_that_could_be_two_is_refused(tmp_path: Path) -> None:
@@ -92,9 +116,10 @@ def test_kilograms_and_bushels_become_tonnes_and_the_file_s_numbers_stay(tmp_pat
 
 def test_yields_that_no_field_has_are_refused_with_the_likely_unit(tmp_path: Path) -> None:
     said = refusal("units_bu_per_ac.geojson")
-    assert "set `yield_unit` to bu/ac (the highest would be 5.52 t/ha)" in said
-    assert said.count("bu/ac") == 4  # every crop in one go
-    with pytest.raises(LandscapeError, match=r"set `yield_unit` to kg/ha \(the highest would be 5\.00 t/ha\)"):
+    assert "set `yield_unit` to bu/ac" in said
+    for t_ha in ("3.09", "3.28", "5.52", "1.68"):  # every crop in one go, with what its yields would be
+        assert f"they would be {t_ha} t/ha" in said
+    with pytest.raises(LandscapeError, match=r"set `yield_unit` to kg/ha \(they would be 3 to 5 t/ha\)"):
         read_landscape(farm(tmp_path, wheat_yield=[3000.0, 4000.0, 5000.0]))
     kilos = Recipe.model_validate({"yields": {"wheat": "wheat_yield"}, "yield_unit": "kg/ha"})
     with pytest.raises(LandscapeError, match=r"below 0\.02 t/ha.* set `yield_unit` to t/ha"):
@@ -103,10 +128,11 @@ def test_yields_that_no_field_has_are_refused_with_the_likely_unit(tmp_path: Pat
 
 def test_values_out_of_range_are_named_never_clipped() -> None:
     said = refusal("connectivity_out_of_range.geojson")
-    assert "4 polygon(s)" in said
-    assert "1.2247" in said
-    assert "87" in said
-    assert "wheat_yield must be a number, t/ha, 0 or more" in refusal("yields_negative.geojson")
+    assert "4 of 4 rows are not: 1 empty (Q11), 1 below 0 (Q00: -0.05), 2 above 1 (Q01: 1.2247, Q10: 87.0)" in said
+    assert "`connectivity: rescale` or `rescale_connectivity: true` maps -0.05..87 to 0..1" in said
+    assert "wheat_yield: a wheat yield is a number in t/ha, 0 or more; 1 of 4 rows are not: 1 negative" in refusal(
+        "yields_negative.geojson"
+    )
 
 
 def test_a_landscape_without_any_yield_is_a_landscape() -> None:
@@ -121,7 +147,7 @@ def test_empty_yields_are_zeros_or_dropped_as_told(
     tmp_path: Path, policy: str, ids: list[str], wheat: list[float]
 ) -> None:
     file = farm(tmp_path, wheat_yield=[3.0, np.nan, 5.0])
-    with pytest.raises(LandscapeError, match=r"wheat_yield must be a number.*\(b;"):
+    with pytest.raises(LandscapeError, match=r"wheat_yield: .* 1 of 3 rows are not: 1 empty \(b\)"):
         read_landscape(file)
     landscape, report = read_landscape(file, Recipe.model_validate({"missing_yield": policy}))
     assert landscape.ids.tolist() == ids
@@ -131,7 +157,7 @@ def test_empty_yields_are_zeros_or_dropped_as_told(
 
 
 def test_words_among_numbers_are_named(tmp_path: Path) -> None:
-    with pytest.raises(LandscapeError, match=r"1 value\(s\) are no numbers \('4,0'; polygons b\)"):
+    with pytest.raises(LandscapeError, match=r"1 no number \(b: '4,0'\); decimals take a point"):
         read_landscape(farm(tmp_path, wheat_yield=["3.0", "4,0", "5.0"]))
 
 
@@ -155,9 +181,10 @@ def test_whole_numbers_are_ids_without_decimals(tmp_path: Path) -> None:
 
 def test_invalid_polygons_are_rebuilt_and_the_area_is_told() -> None:
     landscape, report = read_landscape(CASES / "bowtie_and_spike.geojson")
-    told = {remark.ids[0]: remark.what for remark in report.repairs}
-    assert told["bow"].endswith("+32.3928 ha")
-    assert told["spike"].endswith("+0.0000 ha")
+    (rebuilt,) = report.repairs
+    assert (rebuilt.what, rebuilt.ids) == ("invalid polygon rebuilt", ("bow", "spike"))
+    # two triangles of 16.19 ha on the map, whose ring encloses nothing; the grid is 0.06 % smaller than the ground
+    assert rebuilt.details == ("bow: 0.0001 ha, +32.3928 ha", "spike: 64.7857 ha, +0.0000 ha")
     assert landscape.polygons.is_valid.all()
     assert set(landscape.polygons.geom_type) <= {"Polygon", "MultiPolygon"}
 
@@ -185,10 +212,16 @@ def test_heights_are_dropped_and_told() -> None:
 def test_overlaps_and_duplicates_are_told(tmp_path: Path) -> None:
     _, report = read_landscape(CASES / "overlap_30pct.geojson")
     assert [r.ids for r in report.warnings] == [("A", "B")]
-    assert report.warnings[0].what == "overlap, 30.0% of the smaller: 19.4358 ha counted twice"
-    assert "repeated: A" in refusal("duplicates.geojson")
+    assert report.warnings[0].details == ("A and B: 19.4358 ha, 30.0% of the smaller",)
+    assert report.area_ha == pytest.approx(129.50, rel=1e-3)
+    assert report.double_ha == pytest.approx(129.50 - 110.07, rel=1e-3)
+
+    assert "repeated: A (2 times)" in refusal("duplicates.geojson")
     _, report = read_landscape(CASES / "duplicates.geojson", Recipe(id="row"))
-    assert [r.ids for r in report.warnings if r.what.startswith("duplicates")] == [("0", "1"), ("2", "3")]
+    (duplicates,) = report.warnings
+    assert duplicates.ids == ("1", "3")  # A2 and B2, which starts at another vertex
+    assert report.area_ha == pytest.approx(323.75, rel=1e-3)
+    assert report.area_ha - report.double_ha == pytest.approx(194.25, rel=1e-3)
 
 
 def test_coordinates_need_a_reference_system_that_fits() -> None:
@@ -200,7 +233,7 @@ def test_coordinates_need_a_reference_system_that_fits() -> None:
     assert report.crs_from == "recipe"
 
     assert "cannot be degrees" in refusal("local_xy_as_crs84.geojson")
-    with pytest.raises(ConfigurationError, match="'EPSG:0' is not a CRS"):
+    with pytest.raises(LandscapeError, match="'EPSG:0' is not a CRS"):
         read_landscape(CASES / "no_crs_lonlat.gpkg", Recipe(crs="EPSG:0"))
 
 
@@ -219,7 +252,7 @@ def test_land_uses_are_translated_and_unknown_ones_named(tmp_path: Path) -> None
 def test_layers_must_be_named_where_there_are_several(tmp_path: Path) -> None:
     file = farm(tmp_path)
     gpd.read_file(file).to_file(file, layer="copy")
-    with pytest.raises(LandscapeError, match=r"2 layers with geometry \(farm, copy\)"):
+    with pytest.raises(LandscapeError, match=r"2 layers with polygons \(farm, copy\)"):
         read_landscape(file)
     assert len(read_landscape(file, Recipe(layer="copy"))[0]) == 3
     with pytest.raises(LandscapeError, match="no layer 'other'"):

@@ -90,7 +90,7 @@ def test_what_is_no_landscape_is_refused(tmp_path: Path) -> None:
     for file in (broken, tmp_path / "absent.gpkg"):
         result = run("landscape", "check", file)
         assert result.exit_code == 1
-        assert file.name in result.stderr
+        assert file.name in result.stdout
         assert "Traceback" not in result.output
 
 
