@@ -50,6 +50,8 @@ def sound_polygons(
         notes.repairs.append(remark("polygon parts taken out of a geometry collection", ids[kept]))
 
     polygon = np.isin(kind, _POLYGONAL)
+    hollow = polygon & _has_empty_part(shapes)
+    shapes[hollow] = _polygon_parts(shapes[hollow])
     broken = polygon & ~shapely.is_empty(shapes) & ~shapely.is_valid(shapes)
     if broken.any():
         before = shapes[broken]
@@ -95,6 +97,16 @@ def _has_endless_coordinate(shapes: np.ndarray) -> np.ndarray:
     return endless
 
 
+def _has_empty_part(shapes: np.ndarray) -> np.ndarray:
+    """Rows with a part or a ring without a point: nothing on a map, but GEOS crashes on some of them."""
+    parts, row = shapely.get_parts(shapes, return_index=True)
+    rings, part = shapely.get_rings(parts, return_index=True)
+    empty = np.zeros(len(shapes), dtype=bool)
+    empty[row[shapely.is_empty(parts)]] = True
+    empty[row[part[shapely.is_empty(rings)]]] = True
+    return empty
+
+
 def _polygon_parts(shapes: np.ndarray) -> np.ndarray:
     """Only the polygon parts of each geometry, as a Polygon or MultiPolygon (perhaps empty)."""
     kept = np.empty(len(shapes), dtype=object)
@@ -112,7 +124,8 @@ def _flat(shape: shapely.Geometry) -> list[shapely.Polygon]:
     if shape is None or shape.is_empty:
         return []
     if shape.geom_type == "Polygon":
-        return [shape]
+        holes = list(shape.interiors)
+        return [shapely.Polygon(shape.exterior, [h for h in holes if not h.is_empty])] if holes else [shape]
     return [p for part in getattr(shape, "geoms", ()) for p in _flat(part)]
 
 
