@@ -137,8 +137,9 @@ def load_recipe(path: Path) -> Recipe:
     path = Path(path)
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        str(content).encode()  # "\\ud800" is YAML, but half a character
-        return Recipe.model_validate({} if content is None else content)
+        recipe = Recipe.model_validate({} if content is None else content)
+        recipe.model_dump_json()  # "\\ud800" is YAML, but half a character: no file or terminal could take it
+        return recipe
     except OSError as error:
         raise ConfigurationError(f"{path}: the recipe cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
