@@ -14,6 +14,7 @@ from oracle.remarks import Notes, remark
 
 _POLYGONAL = ("Polygon", "MultiPolygon", "GeometryCollection")
 _SHOWN = 5
+_BEYOND_ANY_MAP = 1e12  # NaN and infinity are, too; GEOS overflows not far above it
 
 
 def sound_polygons(
@@ -62,7 +63,7 @@ def sound_polygons(
     empty = shapely.is_empty(shapes)
     reason = np.select(
         [missing, endless, ~polygon, empty & broken, empty],
-        ["no geometry", "a coordinate is no number", kind.astype(object), "no area", "empty"],
+        ["no geometry", "a coordinate that is on no map", kind.astype(object), "no area", "empty"],
         default="",
     ).astype(object)
     mended = gpd.GeoSeries(shapes, index=geometry.index, crs=geometry.crs)
@@ -93,7 +94,7 @@ def _refuse(ids: pd.Series, reason: np.ndarray, notes: Notes, *, drop: bool) -> 
 def _has_endless_coordinate(shapes: np.ndarray) -> np.ndarray:
     xy, row = shapely.get_coordinates(shapes, return_index=True)
     endless = np.zeros(len(shapes), dtype=bool)
-    endless[row[~np.isfinite(xy).all(axis=1)]] = True
+    endless[row[~(np.abs(xy) < _BEYOND_ANY_MAP).all(axis=1)]] = True
     return endless
 
 

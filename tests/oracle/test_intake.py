@@ -9,7 +9,7 @@ import pytest
 import shapely
 
 from oracle.errors import LandscapeError
-from oracle.intake import read_landscape
+from oracle.intake import inspect_file, read_landscape
 from oracle.landscape import HABITAT
 from oracle.recipe import Recipe
 
@@ -135,6 +135,37 @@ def test_values_out_of_range_are_named_never_clipped() -> None:
     )
 
 
+def test_every_kind_of_bad_value_is_counted_and_named(tmp_path: Path) -> None:
+    frame = gpd.read_file(farm(tmp_path))
+    frame["wheat_yield"] = [np.inf, np.nan, -2.0]
+    frame["ecological_connectivity"] = [np.nan, -np.inf, 1.5]
+    frame.to_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(LandscapeError) as caught:
+        read_landscape(tmp_path / "bad.parquet")
+    said = str(caught.value)
+    assert "3 of 3 rows are not: 1 empty (b), 1 infinite (a: inf), 1 negative (c: -2.0)" in said
+    assert "3 of 3 rows are not: 1 empty (a), 1 infinite (b: -inf), 1 above 1 (c: 1.5)" in said
+
+
+def test_connectivity_is_rescaled_when_the_recipe_asks(tmp_path: Path) -> None:
+    file = farm(tmp_path, ecological_connectivity=[-0.05, 1.2247, 87.0])
+    landscape, report = read_landscape(file, Recipe.model_validate({"connectivity": "rescale"}))
+    assert landscape.connectivity == pytest.approx([0.0, (1.2247 + 0.05) / 87.05, 1.0])
+    assert [r.what for r in report.repairs] == ["connectivity rescaled from -0.05..87 to 0..1"]
+    assert landscape.polygons["ecological_connectivity_original"].tolist() == [-0.05, 1.2247, 87.0]
+
+    with pytest.raises(LandscapeError, match="every value is 3, so there is no range"):
+        read_landscape(farm(tmp_path, ecological_connectivity=[3, 3, 3]), Recipe(rescale_connectivity=True))
+    # An empty value is not invented.
+    said = refusal("connectivity_out_of_range.geojson", Recipe(rescale_connectivity=True))
+    assert "1 of 4 rows are not: 1 empty (Q11)" in said
+
+
+def test_one_wild_value_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LandscapeError, match=r"1 of 3 are above 20 t/ha, which no field yields \(b\)"):
+        read_landscape(farm(tmp_path, wheat_yield=[3.0, 46.0, 5.0]))
+
+
 def test_a_landscape_without_any_yield_is_a_landscape() -> None:
     landscape, _ = read_landscape(CASES / "yields_all_zero.geojson")
     assert landscape.allowed.tolist() == [[False] * 4 + [True]] * 4
@@ -171,6 +202,22 @@ def test_unusable_ids_are_all_named_and_rows_can_be_numbered_instead() -> None:
     assert landscape.polygons["id_original"].iloc[0] == "01"
 
 
+def test_ids_are_made_unique_when_the_recipe_asks() -> None:
+    landscape, report = read_landscape(CASES / "ids_mixed.geojson", Recipe(unique_ids=True))
+    assert landscape.ids.tolist() == ["01", "1", "1-2", "row-3", "1-3", "1.0"]
+    assert [(r.what, r.ids) for r in report.repairs] == [
+        ("blanks around the id trimmed", ("1",)),
+        ("empty id replaced by the row's number", ("row-3",)),
+        ("repeated id numbered", ("1", "1-2", "1-3")),
+    ]
+    assert ("01", "1", "1.0") in [r.ids for r in report.warnings]
+
+
+def test_numbered_ids_never_meet_one_that_is_there(tmp_path: Path) -> None:
+    landscape, _ = read_landscape(farm(tmp_path, id=["a", "a-2", "a"]), Recipe(unique_ids=True))
+    assert landscape.ids.tolist() == ["a", "a-2", "a-3"]
+
+
 def test_whole_numbers_are_ids_without_decimals(tmp_path: Path) -> None:
     landscape, _ = read_landscape(farm(tmp_path, id=[7.0, 8.0, 9.0]))
     assert landscape.ids.tolist() == ["7", "8", "9"]
@@ -184,7 +231,7 @@ def test_invalid_polygons_are_rebuilt_and_the_area_is_told() -> None:
     (rebuilt,) = report.repairs
     assert (rebuilt.what, rebuilt.ids) == ("invalid polygon rebuilt", ("bow", "spike"))
     # two triangles of 16.19 ha on the map, whose ring encloses nothing; the grid is 0.06 % smaller than the ground
-    assert rebuilt.details == ("bow: 0.0001 ha, +32.3928 ha", "spike: 64.7857 ha, +0.0000 ha")
+    assert rebuilt.details == ("bow: 0.0001 ha, +32.3928 ha", "spike: 64.7860 ha, +0.0000 ha")
     assert landscape.polygons.is_valid.all()
     assert set(landscape.polygons.geom_type) <= {"Polygon", "MultiPolygon"}
 
@@ -277,3 +324,58 @@ def test_lists_in_a_column_become_text_that_every_format_holds(tmp_path: Path) -
     landscape, _ = read_landscape(tmp_path / "lists.parquet")
     assert landscape.polygons["near"].tolist() == ["[1, 2]", "[]", "[3]"]
     landscape.polygons.to_file(tmp_path / "again.gpkg")
+
+
+def test_slivers_are_told() -> None:
+    landscape, report = read_landscape(CASES / "sliver_between.geojson")
+    assert len(landscape) == 3
+    assert [(r.ids, r.details) for r in report.warnings] == [(("S",), ("S: 0.30 m wide, 0.0242 ha",))]
+
+
+def test_degrees_under_a_projected_crs_are_refused(tmp_path: Path) -> None:
+    degrees = [shapely.box(-106.5 + 0.01 * k, 52.0, -106.49 + 0.01 * k, 52.01) for k in range(3)]
+    frame = gpd.read_file(farm(tmp_path)).set_geometry(degrees, crs=None).set_crs(32613, allow_override=True)
+    frame.to_parquet(tmp_path / "degrees.parquet")
+    with pytest.raises(LandscapeError, match="look like degrees, though its CRS is EPSG:32613"):
+        read_landscape(tmp_path / "degrees.parquet")
+    landscape, _ = read_landscape(tmp_path / "degrees.parquet", Recipe(crs="EPSG:4326"))
+    assert landscape.areas_ha == pytest.approx(np.full(3, 76.3), rel=2e-3)
+
+
+def test_polygons_beyond_the_earth_are_named(tmp_path: Path) -> None:
+    frame = gpd.read_file(farm(tmp_path))
+    far = [frame.geometry[0], shapely.box(5e8, 0, 5e8 + 800, 800), shapely.Polygon([(0, 0), (1, np.nan), (1, 1), (0, 0)])]
+    frame.set_geometry(far, crs=32613).to_parquet(tmp_path / "far.parquet")
+    with pytest.raises(LandscapeError, match=r"b \(outside the range of WGS 84 / UTM zone 13N\), c \(a coordinate that is"):
+        read_landscape(tmp_path / "far.parquet")
+    landscape, report = read_landscape(tmp_path / "far.parquet", Recipe(drop_unusable=True))
+    assert landscape.ids.tolist() == ["a"]
+    assert sum(r.count for r in report.dropped) == 2
+
+
+def test_every_problem_is_found_in_one_pass(tmp_path: Path) -> None:
+    """No CRS, ids, values, units, geometry, land use and a missing column, all in one file."""
+    frame = gpd.read_file(farm(tmp_path, id=["a", "a", None], wheat_yield=[46.0, -1.0, None]))
+    frame["corn_yield"] = "much"
+    frame["current_land_use"] = ["wheat", "moon", "corn"]
+    frame = frame.drop(columns="ecological_connectivity")
+    shapes = [frame.geometry[0], shapely.Point(0, 0), None]
+    frame.set_geometry(shapes, crs=None).set_crs(None, allow_override=True).to_parquet(tmp_path / "all.parquet")
+    report = inspect_file(tmp_path / "all.parquet").report
+    wanted = [
+        "states no CRS",
+        "no column 'ecological_connectivity'",
+        "repeated: a (2 times)",
+        "1 row(s) have no id: rows 2",
+        "2 row(s) are no polygons: a (Point), row 2 (no geometry)",
+        "set `yield_unit` to bu/ac",
+        "1 no number (a: 'much')",
+    ]
+    assert [w for w in wanted if not any(w in problem for problem in report.problems)] == []
+    assert (report.usable, report.rows, report.polygons, report.area_ha) == (False, 3, 1, None)
+
+
+def test_invalid_rings_of_a_file_without_crs_are_still_told() -> None:
+    recipe = Recipe(crs="nowhere")
+    with pytest.raises(LandscapeError, match="crs 'nowhere' is not a CRS"):
+        read_landscape(CASES / "bowtie_and_spike.geojson", recipe)

@@ -166,7 +166,7 @@ def outcome(file: Path, recipe: Path | None = None) -> str:
     report = inspection.report
     assert report.usable == (inspection.landscape is not None)
     json.dumps(report.to_dict(), allow_nan=False)
-    assert all(len(problem) > 20 for problem in report.problems), report.problems
+    assert all(len(problem) > 15 for problem in report.problems), report.problems
     if inspection.landscape is not None:
         assert len(inspection.landscape) == report.polygons <= report.rows
         assert np.isfinite(inspection.landscape.areas_ha).all()
