@@ -28,7 +28,9 @@ def datasets_in(archive: Path) -> list[str]:
         raise LandscapeError(f"{archive.name}: cannot be read as a zip ({error})") from error
     if not found:
         listed = ", ".join(names[:5]) or "nothing"
-        raise LandscapeError(f"{archive.name}: no dataset of polygons in it, only {listed}; known: {' '.join(_DATASETS)}")
+        raise LandscapeError(
+            f"{archive.name}: no dataset of polygons in it, only {listed}; known: {' '.join(_DATASETS)}"
+        )
     return found
 
 

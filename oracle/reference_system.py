@@ -38,7 +38,9 @@ def reference_system(geometry: gpd.GeoSeries, recipe_crs: str | None) -> Referen
         try:
             crs = pyproj.CRS.from_user_input(recipe_crs)
         except pyproj.exceptions.CRSError:
-            return ReferenceSystem(None, stated_by, f"the recipe's crs {recipe_crs!r} is not a CRS; write e.g. EPSG:32613")
+            return ReferenceSystem(
+                None, stated_by, f"the recipe's crs {recipe_crs!r} is not a CRS; write e.g. EPSG:32613"
+            )
     coordinates = shapely.get_coordinates(geometry.to_numpy())
     coordinates = coordinates[np.isfinite(coordinates).all(axis=1)]
     if not len(coordinates):

@@ -86,8 +86,7 @@ def _refuse(ids: pd.Series, reason: np.ndarray, notes: Notes, *, drop: bool) -> 
         return
     named = name_some([f"{i} ({why})" for i, why in zip(ids[refused], reason[refused], strict=True)])
     notes.problems.append(
-        f"{int(refused.sum())} row(s) are no polygons: {named}; "
-        "remove them, or set `drop_unusable: true` in the recipe"
+        f"{int(refused.sum())} row(s) are no polygons: {named}; remove them, or set `drop_unusable: true` in the recipe"
     )
 
 

@@ -97,7 +97,13 @@ def _connectivity(
 
 
 def _report(
-    column: str, expected: str, faults: dict[str, np.ndarray], raw: pd.DataFrame, ids: pd.Series, notes: Notes, advice: str
+    column: str,
+    expected: str,
+    faults: dict[str, np.ndarray],
+    raw: pd.DataFrame,
+    ids: pd.Series,
+    notes: Notes,
+    advice: str,
 ) -> np.ndarray:
     """One problem for all faults of a column: how many of each kind, on which polygons, with which values."""
     bad = np.zeros(len(raw), dtype=bool)
@@ -112,7 +118,9 @@ def _report(
         parts.append(f"{int(rows.sum()):,} {what} ({name_some(named)})")
     if parts:
         decimal = "; decimals take a point" if faults["no number"].any() else ""
-        notes.problems.append(f"{column}: {expected}; {int(bad.sum()):,} of {len(raw):,} rows are not: {', '.join(parts)}{decimal}{advice}")
+        notes.problems.append(
+            f"{column}: {expected}; {int(bad.sum()):,} of {len(raw):,} rows are not: {', '.join(parts)}{decimal}{advice}"
+        )
     return bad
 
 

@@ -37,7 +37,10 @@ app.add_typer(landscape_app, name="landscape")
 
 out, err = Console(), Console(stderr=True, highlight=False)
 
-File = Annotated[Path, typer.Argument(help="Polygons: GeoPackage, GeoJSON, Shapefile, File Geodatabase (or a zip of them), GeoParquet.")]
+File = Annotated[
+    Path,
+    typer.Argument(help="Polygons: GeoPackage, GeoJSON, Shapefile, File Geodatabase (or a zip of them), GeoParquet."),
+]
 RecipeOption = Annotated[
     Path | None, typer.Option("--recipe", help="YAML that names columns, units, crops and the GLM's settings.")
 ]

@@ -344,9 +344,15 @@ def test_degrees_under_a_projected_crs_are_refused(tmp_path: Path) -> None:
 
 def test_polygons_beyond_the_earth_are_named(tmp_path: Path) -> None:
     frame = gpd.read_file(farm(tmp_path))
-    far = [frame.geometry[0], shapely.box(5e8, 0, 5e8 + 800, 800), shapely.Polygon([(0, 0), (1, np.nan), (1, 1), (0, 0)])]
+    far = [
+        frame.geometry[0],
+        shapely.box(5e8, 0, 5e8 + 800, 800),
+        shapely.Polygon([(0, 0), (1, np.nan), (1, 1), (0, 0)]),
+    ]
     frame.set_geometry(far, crs=32613).to_parquet(tmp_path / "far.parquet")
-    with pytest.raises(LandscapeError, match=r"b \(outside the range of WGS 84 / UTM zone 13N\), c \(a coordinate that is"):
+    with pytest.raises(
+        LandscapeError, match=r"b \(outside the range of WGS 84 / UTM zone 13N\), c \(a coordinate that is"
+    ):
         read_landscape(tmp_path / "far.parquet")
     landscape, report = read_landscape(tmp_path / "far.parquet", Recipe(drop_unusable=True))
     assert landscape.ids.tolist() == ["a"]

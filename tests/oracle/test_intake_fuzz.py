@@ -25,7 +25,26 @@ ODD_VALUES: list[Any] = [
     3200, 87, 1e308, -1e308, 1e-320, 10**400, 2**63, True, False, [], [1, 2], {}, {"a": None}, "01", 1.0, "1 ", "\u0000",
     "é", "e\u0301", "2024-01-01", "2024-13-45T99:00:00Z", "x" * 5000, "wheat", "habitat", "nul", "row 0", "row-0",
 ]  # fmt: skip
-ODD_NUMBERS = [0, -0.0, 90, -90, 180, -180, 181, 360, 1e7, 1e16, 1e300, -1e300, 1e-300, 5e-324, 10**400, None, "5", True]
+ODD_NUMBERS = [
+    0,
+    -0.0,
+    90,
+    -90,
+    180,
+    -180,
+    181,
+    360,
+    1e7,
+    1e16,
+    1e300,
+    -1e300,
+    1e-300,
+    5e-324,
+    10**400,
+    None,
+    "5",
+    True,
+]
 NAMES = [
     "id", "ID", "Id ", "wheat_yield", "Wheat Yield", "yield_wheat", "rendement blé (t/ha)", "avoine", "wheat_yield (q/ha)",
     "ecological_connectivity", "CONNECTIVITÉ", "eco_con", "current_land_use", "locked_land_use", "geometry", "fid", "",
@@ -51,7 +70,13 @@ def farm(rng: random.Random, side: float = 800.0) -> dict[str, Any]:
     features = []
     for k in range(rng.randint(1, 4)):
         x = 500_000.0 + side * k
-        square = [[x, 5_700_000.0], [x + side, 5_700_000.0], [x + side, 5_700_800.0], [x, 5_700_800.0], [x, 5_700_000.0]]
+        square = [
+            [x, 5_700_000.0],
+            [x + side, 5_700_000.0],
+            [x + side, 5_700_800.0],
+            [x, 5_700_800.0],
+            [x, 5_700_000.0],
+        ]
         columns = {"id": f"p{k}", "wheat_yield": 3.0, "oat_yield": 2.5, "ecological_connectivity": 0.4}
         features.append(
             {"type": "Feature", "properties": columns, "geometry": {"type": "Polygon", "coordinates": [square]}}

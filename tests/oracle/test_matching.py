@@ -49,7 +49,9 @@ def test_a_crop_s_yield_is_read_from_its_name(column: str, crop: str) -> None:
     assert found.problems == found.guesses == ()
 
 
-@pytest.mark.parametrize("column", ["yield", "_yield", "Total Crop Yield", "yield_class", "regret_wheat_low", "wheaten"])
+@pytest.mark.parametrize(
+    "column", ["yield", "_yield", "Total Crop Yield", "yield_class", "regret_wheat_low", "wheaten"]
+)
 def test_other_names_are_no_yields(column: str) -> None:
     assert matched(column, "ecological_connectivity").crops == ()
 
