@@ -42,7 +42,7 @@ def read_member(path: str) -> io.BytesIO:
 
 
 def _datasets(content: zipfile.ZipFile, path: str, depth: int) -> list[str]:
-    found = {}
+    found: dict[str, None] = {}
     inside = f"/vsizip/{{{path}}}"
     for info in content.infolist():
         member = PurePosixPath(info.filename)

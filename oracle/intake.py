@@ -196,7 +196,7 @@ def _rest_of_contract(frame: gpd.GeoDataFrame, crops: tuple[str, ...], crs: pypr
         if column in frame:
             stand_in[column] = frame[column]
     stand_in["id"] = [str(k) for k in range(len(frame))] if frame["id"].duplicated().any() else frame["id"]
-    stand_in[CONNECTIVITY] = frame[CONNECTIVITY] if CONNECTIVITY in frame else 0.0
+    stand_in[CONNECTIVITY] = frame.get(CONNECTIVITY, 0.0)
     if crs is None:
         stand_in = stand_in.set_crs(4326)
     return contract_problems(stand_in, crops)
@@ -212,7 +212,7 @@ def _assembled(raw: gpd.GeoDataFrame, ids: pd.Series, geometry: gpd.GeoSeries, t
     own = pd.DataFrame(raw.drop(columns="geometry"))
     taken = {"geometry", "fid", *(str(c).casefold() for c in contract)}  # fid: a GeoPackage's own row number
     kept: dict[str, pd.Series] = {}
-    for name in own:
+    for name in map(str, own):
         values = own[name]
         if values.dtype == object:
             values = values.map(_as_json)  # so that every format can hold it

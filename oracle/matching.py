@@ -150,8 +150,8 @@ def match_columns(numeric: Mapping[str, bool], recipe: Recipe) -> MatchedColumns
     units: dict[str, YieldUnit] = {}
     for crop in crops:
         units[crop] = _unit(crop, columns[f"{crop}{YIELD_SUFFIX}"], recipe, problems)
-    named = recipe.yield_unit if isinstance(recipe.yield_unit, dict) and not recipe.yields else {}
-    if unknown := sorted(set(named) - set(crops)):
+    given = recipe.yield_unit if isinstance(recipe.yield_unit, dict) and not recipe.yields else {}
+    if unknown := sorted(set(given) - set(crops)):
         problems.append(f"yield_unit names {', '.join(unknown)}, but the file has {', '.join(crops) or 'no yield'}")
     return MatchedColumns(columns, units, tuple(guesses), tuple(problems))
 
@@ -243,7 +243,11 @@ def _alike(name: str, columns: Sequence[str]) -> list[str]:
     words = set(_words(name)[0])
     meanings = {CROP_OF.get(w, w) for w in words} - _YIELD
     near = set(difflib.get_close_matches(fold(name), [fold(c) for c in columns], n=3, cutoff=0.5))
-    found = [c for c in columns if fold(c) in near or meanings & {CROP_OF.get(w, w) for w in _words(c)[0]}]
+    found = [
+        c
+        for c in columns
+        if fold(c) in near or fold(c).endswith(fold(name)) or meanings & {CROP_OF.get(w, w) for w in _words(c)[0]}
+    ]
     return found
 
 

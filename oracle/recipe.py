@@ -138,7 +138,7 @@ def load_recipe(path: Path) -> Recipe:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         recipe = Recipe.model_validate({} if content is None else content)
-        recipe.model_dump_json()  # "\\ud800" is YAML, but half a character: no file or terminal could take it
+        recipe.model_dump_json()  # fails on half a character (a lone surrogate), which no file could take
         return recipe
     except OSError as error:
         raise ConfigurationError(f"{path}: the recipe cannot be read ({error.strerror})") from error

@@ -112,15 +112,14 @@ def _report(
         if not rows.any():
             continue
         bad |= rows
-        named = ids[rows]
+        named = [str(i) for i in ids[rows]]
         if what != "empty":
             named = [f"{i}: {_short(v)}" for i, v in zip(ids[rows], raw.loc[rows, column], strict=True)]
         parts.append(f"{int(rows.sum()):,} {what} ({name_some(named)})")
     if parts:
         decimal = "; decimals take a point" if faults["no number"].any() else ""
-        notes.problems.append(
-            f"{column}: {expected}; {int(bad.sum()):,} of {len(raw):,} rows are not: {', '.join(parts)}{decimal}{advice}"
-        )
+        found = f"{int(bad.sum()):,} of {len(raw):,} rows are not: {', '.join(parts)}"
+        notes.problems.append(f"{column}: {expected}; {found}{decimal}{advice}")
     return bad
 
 

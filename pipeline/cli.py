@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from oracle.errors import ConfigurationError, LandoracleError, TrainingError, name_some
+from oracle.errors import ConfigurationError, LandoracleError, TrainingError
 from oracle.glm_config import GLMConfig
 
 app = typer.Typer(

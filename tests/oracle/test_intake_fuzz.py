@@ -1,5 +1,6 @@
 """Broken files: whatever is in one, intake ends in a landscape or in one of the product's own errors."""
 
+# ruff: noqa: E501 - lists of odd things read best in long lines
 from __future__ import annotations
 
 import json
