@@ -8,17 +8,14 @@ A recipe is a short YAML file::
     connectivity: eco_con
     glm: {prices: {wheat: 280, canola: 620}, supply_floors: {wheat: 0.5}}
 
-Without one, columns are found by their contract names (``id``, ``<crop>_yield``, ``ecological_connectivity``, ...),
-whatever their case, accents and blanks.
+Without one, columns are found by their names (:mod:`oracle.matching`).
 """
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -28,6 +25,9 @@ from oracle.glm_config import GLMConfig
 
 ROW = "row"
 """``id: row`` numbers the rows from 0."""
+
+RESCALE = "rescale"
+"""``connectivity: rescale`` finds the column by its name and maps its range to 0..1."""
 
 # Bushels an acre to t/ha: bushel weights 60 lb (wheat, soy), 56 lb (corn), 34 lb (oat, Canada).
 BUSHELS_PER_ACRE: dict[str, float] = {"wheat": 0.0672511, "soy": 0.0672511, "corn": 0.0627677, "oat": 0.0381092}
@@ -65,20 +65,36 @@ class Recipe(BaseModel):
     )
     id: str = Field("id", description="column with the polygon ids, or `row`")
     yields: dict[str, str] = Field(default_factory=dict, description="column of each crop; absent: every <crop>_yield")
-    yield_unit: YieldUnit | dict[str, YieldUnit] = Field(YieldUnit.T_HA, description="unit of all yields, or per crop")
-    connectivity: str = Field("ecological_connectivity", description="column with ecological connectivity, 0..1")
+    yield_unit: YieldUnit | dict[str, YieldUnit] | None = Field(
+        None, description="unit of all yields, or per crop; absent: the one in the column's name, else t/ha"
+    )
+    connectivity: str = Field(
+        "ecological_connectivity", description="column with ecological connectivity, 0..1; `rescale`: see below"
+    )
+    rescale_connectivity: bool = Field(
+        False, description="map the column's least..greatest value to 0..1; short: `connectivity: rescale`"
+    )
     current_land_use: str | None = Field(None, description="column with the current land use; absent: by its own name")
     locked_land_use: str | None = Field(None, description="column with locked classes; absent: by its own name")
     land_uses: dict[str, str] = Field(
         default_factory=dict, description="value in the land use columns -> crop, habitat or other"
     )
     missing_yield: MissingYield = Field(MissingYield.ERROR, description="a yield is empty: error, zero or drop")
+    unique_ids: bool = Field(False, description="number empty ids and repeated ids instead of refusing the file")
     drop_unusable: bool = Field(False, description="leave out rows that are no polygons instead of refusing the file")
     glm: GLMConfig = Field(default_factory=GLMConfig)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _short_rescale(cls, settings: Any) -> Any:
+        if isinstance(settings, dict) and settings.get("connectivity") == RESCALE:
+            rest = {key: value for key, value in settings.items() if key != "connectivity"}
+            return {"rescale_connectivity": True, **rest}
+        return settings
+
     @model_validator(mode="after")
     def _units_known(self) -> Recipe:
-        if isinstance(self.yield_unit, dict):
+        if isinstance(self.yield_unit, dict) and self.yields:
             if unknown := sorted(set(self.yield_unit) - set(self.yields)):
                 raise ValueError(f"yield_unit names {', '.join(unknown)}, which `yields` does not")
             if lacking := sorted(set(self.yields) - set(self.yield_unit)):
@@ -90,9 +106,9 @@ class Recipe(BaseModel):
                 )
         return self
 
-    def unit_of(self, crop: str) -> YieldUnit:
-        """Unit of ``crop``'s column."""
-        return self.yield_unit[crop] if isinstance(self.yield_unit, dict) else self.yield_unit
+    def unit_of(self, crop: str) -> YieldUnit | None:
+        """Unit of ``crop``'s column, or None where the recipe leaves it to the column's name."""
+        return self.yield_unit.get(crop) if isinstance(self.yield_unit, dict) else self.yield_unit
 
 
 def to_t_ha(crop: str, unit: YieldUnit) -> float:
@@ -121,29 +137,37 @@ def load_recipe(path: Path) -> Recipe:
     path = Path(path)
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return Recipe.model_validate({} if content is None else content)
+        recipe = Recipe.model_validate({} if content is None else content)
+        recipe.model_dump_json()  # fails on half a character (a lone surrogate), which no file could take
+        return recipe
     except OSError as error:
         raise ConfigurationError(f"{path}: the recipe cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path}: the recipe is not UTF-8 text") from error
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path}: not YAML ({error})") from error
     except ValidationError as error:
         raise ConfigurationError(f"{path}: {explain(error)}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date such as 2024-13-45 is a ValueError
+        raise ConfigurationError(f"{path}: not YAML ({error})") from error
 
 
 def recipe_for(file: Path, recipe: Path | None = None) -> Recipe:
-    """The recipe given, else ``NAME.yaml`` beside ``NAME.<ext>``, else one that matches the contract's names.
+    """The recipe given, else the one beside the file, else one that leaves all to the columns' names.
 
     Raises
     ------
     ConfigurationError
         From :func:`load_recipe`.
     """
-    beside = Path(file).with_suffix(".yaml")
-    if recipe is not None:
-        return load_recipe(recipe)
-    return load_recipe(beside) if beside.is_file() else Recipe()
+    path = recipe if recipe is not None else recipe_beside(file)
+    return load_recipe(path) if path is not None else Recipe()
+
+
+def recipe_beside(file: Path) -> Path | None:
+    """``NAME.yaml`` or ``NAME.yml`` beside ``NAME.<ext>``; ``NAME.gdb.zip`` has it under both of its stems."""
+    file = Path(file)
+    stems = dict.fromkeys([file.stem, file.name.split(".")[0]])
+    beside = (file.parent / f"{stem}{suffix}" for stem in stems if stem for suffix in (".yaml", ".yml"))
+    return next((path for path in beside if path.is_file()), None)
 
 
 def explain(error: ValidationError) -> str:
@@ -155,15 +179,3 @@ def explain(error: ValidationError) -> str:
         found = f" (found {problem['input']!r})" if not isinstance(problem["input"], dict) else ""
         lines.append(f"{key}: {message}{found}")
     return "\n  ".join(lines)
-
-
-def fold(name: str) -> str:
-    """A column name without case, accents, surrounding blanks and the difference of blank, ``-`` and ``_``."""
-    plain = unicodedata.normalize("NFKD", str(name)).strip().casefold()
-    return "".join("_" if c in " -" else c for c in plain if not unicodedata.combining(c))
-
-
-def match(name: str, columns: Iterable[str]) -> list[str]:
-    """The columns that ``name`` means: itself where it is there, else all that are equal when folded."""
-    columns = list(columns)
-    return [name] if name in columns else [c for c in columns if fold(c) == fold(name)]

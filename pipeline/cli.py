@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from oracle.errors import ConfigurationError, LandoracleError, TrainingError, name_some
+from oracle.errors import ConfigurationError, LandoracleError, TrainingError
 from oracle.glm_config import GLMConfig
 
 app = typer.Typer(
@@ -36,7 +36,10 @@ app.add_typer(landscape_app, name="landscape")
 
 out, err = Console(), Console(stderr=True, highlight=False)
 
-File = Annotated[Path, typer.Argument(help="Polygons: GeoPackage, GeoJSON, Shapefile (or its zip), GeoParquet.")]
+File = Annotated[
+    Path,
+    typer.Argument(help="Polygons: GeoPackage, GeoJSON, Shapefile, File Geodatabase (or a zip of them), GeoParquet."),
+]
 RecipeOption = Annotated[
     Path | None, typer.Option("--recipe", help="YAML that names columns, units, crops and the GLM's settings.")
 ]
@@ -86,24 +89,23 @@ def _text(value: Any) -> str:
 def check(file: File, recipe: RecipeOption = None, as_json: JsonOption = False) -> None:
     """Read a file as a landscape and say what was matched, converted, repaired or refused.
 
+    Exit code 0: usable as a landscape; 1: not, with every reason. `--json` prints the same, refused or not.
+
     Example: `landoracle landscape check farms.gpkg --recipe farms.yaml`
     """
-    from oracle.intake import read_landscape
+    from oracle.intake import inspect_file
     from oracle.neighbours import neighbour_graph
-    from oracle.recipe import recipe_for
+    from pipeline.check_report import as_json_values, print_report
 
     with refusals():
-        landscape, report = read_landscape(file, recipe_for(file, recipe))
-        graph = neighbour_graph(landscape)
-    values = report.to_dict() | {
-        "polygons": len(landscape),
-        "area_ha": round(float(landscape.areas_ha.sum()), 1),
-        "crops": list(landscape.crops),
-        "neighbour_pairs": len(graph.shared[0]),
-        "components": int(graph.components.max()) + 1,
-        "isolated_polygons": len(graph.isolated),
-    }
-    show(values, as_json, f"{file.name} is usable")
+        inspection = inspect_file(file, recipe)
+        graph = neighbour_graph(inspection.landscape) if inspection.landscape is not None else None
+    if as_json:
+        typer.echo(json.dumps(as_json_values(inspection, graph), indent=2, ensure_ascii=False))
+    else:
+        print_report(inspection, graph, out)
+    if not inspection.report.usable:
+        raise typer.Exit(1)
 
 
 @landscape_app.command("synth")
@@ -189,7 +191,7 @@ def solve_command(
         chosen = recipe_for(file, recipe)
         landscape, report = read_landscape(file, chosen)
         for remark in (*report.repairs, *report.dropped, *report.warnings):
-            err.print(f"{remark.what}: {remark.count:,} ({name_some(remark.ids)})", style="dim", markup=False)
+            err.print(str(remark), style="dim", markup=False, soft_wrap=True)
         built = neighbour_graph(landscape)
         config = changed(chosen.glm, changes or [])
         with err.status("solving ...") as status:

@@ -15,7 +15,7 @@ from oracle.errors import LandscapeError
 from oracle.glm_config import GLMConfig
 from oracle.intake import IntakeReport, read_landscape
 from oracle.landscape import Landscape
-from oracle.recipe import recipe_for
+from oracle.recipe import recipe_beside, recipe_for
 from oracle.synthesis import SynthesisConfig, embedded_landscapes, synthesise
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -64,8 +64,8 @@ class Source:
         if isinstance(self.origin, SynthesisConfig):
             digest.update(self.origin.model_dump_json().encode())
         else:
-            for part in (self.origin, self.origin.with_suffix(".yaml")):
-                if part.is_file():
+            for part in (self.origin, recipe_beside(self.origin)):
+                if part is not None and part.is_file():
                     digest.update(part.read_bytes())
         return digest.hexdigest()
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import shapely
 
-from oracle.errors import ConfigurationError, LandscapeError
-from oracle.intake import read_landscape
+from oracle.errors import LandscapeError
+from oracle.intake import inspect_file, read_landscape
 from oracle.landscape import HABITAT
 from oracle.recipe import Recipe
 
@@ -61,11 +61,35 @@ def test_columns_are_found_whatever_their_case_and_accents() -> None:
     assert "soja " in landscape.polygons  # original columns travel along
 
 
-def test_missing_columns_are_all_named_at_once_with_what_is_there() -> None:
-    said = refusal("columns_french.geojson")
-    assert "no <crop>_yield column; it has ID_PARCELLE, Rendement blé (t/ha)" in said
-    assert "id: no column 'id'; there is 'ID_PARCELLE'" in said
-    assert "ecological_connectivity: no column" in said
+def test_french_names_and_bare_crop_names_are_understood_without_a_recipe() -> None:
+    landscape, report = read_landscape(CASES / "columns_french.geojson")
+    assert report.columns == {
+        "id": "ID_PARCELLE",
+        "wheat_yield": "Rendement blé (t/ha)",
+        "oat_yield": "AVOINE",
+        "corn_yield": "maïs",
+        "soy_yield": "soja ",
+        "ecological_connectivity": "Connectivité écologique",
+    }
+    assert landscape.yields[0].tolist() == [3.1, 3.3, 5.5, 1.7]
+    assert landscape.connectivity.tolist() == [0.4] * 4
+    assert set(report.columns.values()) <= set(landscape.polygons.columns)
+    # what was guessed from a crop's name alone is said
+    assert [r.what.split("'")[1] for r in report.warnings] == ["AVOINE", "maïs", "soja "]
+
+
+def test_missing_columns_are_all_named_at_once_with_what_looks_alike(tmp_path: Path) -> None:
+    frame = gpd.read_file(CASES / "columns_french.geojson")
+    frame = frame.rename(columns={"ID_PARCELLE": "numero", "Connectivité écologique": "connectivité 2021"})
+    frame = frame.drop(columns=["AVOINE", "maïs", "soja "]).rename(columns={"Rendement blé (t/ha)": "blé 2021"})
+    frame.to_parquet(tmp_path / "farm.parquet")
+    with pytest.raises(LandscapeError) as caught:
+        read_landscape(tmp_path / "farm.parquet")
+    said = str(caught.value)
+    assert "id: no column 'id' and none that looks like it" in said
+    assert "no <crop>_yield column; 'blé 2021' may be meant" in said
+    assert "no column 'ecological_connectivity'; 'connectivité 2021' looks like it" in said
+    assert "its columns are 'numero', 'blé 2021', 'connectivité 2021'" in said
 
 
 def test_a_column_that_could_be_two_is_refused(tmp_path: Path) -> None:
@@ -92,9 +116,10 @@ def test_kilograms_and_bushels_become_tonnes_and_the_file_s_numbers_stay(tmp_pat
 
 def test_yields_that_no_field_has_are_refused_with_the_likely_unit(tmp_path: Path) -> None:
     said = refusal("units_bu_per_ac.geojson")
-    assert "set `yield_unit` to bu/ac (the highest would be 5.52 t/ha)" in said
-    assert said.count("bu/ac") == 4  # every crop in one go
-    with pytest.raises(LandscapeError, match=r"set `yield_unit` to kg/ha \(the highest would be 5\.00 t/ha\)"):
+    assert "set `yield_unit` to bu/ac" in said
+    for t_ha in ("3.09", "3.28", "5.52", "1.68"):  # every crop in one go, with what its yields would be
+        assert f"they would be {t_ha} t/ha" in said
+    with pytest.raises(LandscapeError, match=r"set `yield_unit` to kg/ha \(they would be 3 to 5 t/ha\)"):
         read_landscape(farm(tmp_path, wheat_yield=[3000.0, 4000.0, 5000.0]))
     kilos = Recipe.model_validate({"yields": {"wheat": "wheat_yield"}, "yield_unit": "kg/ha"})
     with pytest.raises(LandscapeError, match=r"below 0\.02 t/ha.* set `yield_unit` to t/ha"):
@@ -103,10 +128,42 @@ def test_yields_that_no_field_has_are_refused_with_the_likely_unit(tmp_path: Pat
 
 def test_values_out_of_range_are_named_never_clipped() -> None:
     said = refusal("connectivity_out_of_range.geojson")
-    assert "4 polygon(s)" in said
-    assert "1.2247" in said
-    assert "87" in said
-    assert "wheat_yield must be a number, t/ha, 0 or more" in refusal("yields_negative.geojson")
+    assert "4 of 4 rows are not: 1 empty (Q11), 1 below 0 (Q00: -0.05), 2 above 1 (Q01: 1.2247, Q10: 87.0)" in said
+    assert "`connectivity: rescale` or `rescale_connectivity: true` maps -0.05..87 to 0..1" in said
+    assert "wheat_yield: a wheat yield is a number in t/ha, 0 or more; 1 of 4 rows are not: 1 negative" in refusal(
+        "yields_negative.geojson"
+    )
+
+
+def test_every_kind_of_bad_value_is_counted_and_named(tmp_path: Path) -> None:
+    frame = gpd.read_file(farm(tmp_path))
+    frame["wheat_yield"] = [np.inf, np.nan, -2.0]
+    frame["ecological_connectivity"] = [np.nan, -np.inf, 1.5]
+    frame.to_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(LandscapeError) as caught:
+        read_landscape(tmp_path / "bad.parquet")
+    said = str(caught.value)
+    assert "3 of 3 rows are not: 1 empty (b), 1 infinite (a: inf), 1 negative (c: -2.0)" in said
+    assert "3 of 3 rows are not: 1 empty (a), 1 infinite (b: -inf), 1 above 1 (c: 1.5)" in said
+
+
+def test_connectivity_is_rescaled_when_the_recipe_asks(tmp_path: Path) -> None:
+    file = farm(tmp_path, ecological_connectivity=[-0.05, 1.2247, 87.0])
+    landscape, report = read_landscape(file, Recipe.model_validate({"connectivity": "rescale"}))
+    assert landscape.connectivity == pytest.approx([0.0, (1.2247 + 0.05) / 87.05, 1.0])
+    assert [r.what for r in report.repairs] == ["connectivity rescaled from -0.05..87 to 0..1"]
+    assert landscape.polygons["ecological_connectivity_original"].tolist() == [-0.05, 1.2247, 87.0]
+
+    with pytest.raises(LandscapeError, match="every value is 3, so there is no range"):
+        read_landscape(farm(tmp_path, ecological_connectivity=[3, 3, 3]), Recipe(rescale_connectivity=True))
+    # An empty value is not invented.
+    said = refusal("connectivity_out_of_range.geojson", Recipe(rescale_connectivity=True))
+    assert "1 of 4 rows are not: 1 empty (Q11)" in said
+
+
+def test_one_wild_value_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LandscapeError, match=r"1 of 3 are above 20 t/ha, which no field yields \(b\)"):
+        read_landscape(farm(tmp_path, wheat_yield=[3.0, 46.0, 5.0]))
 
 
 def test_a_landscape_without_any_yield_is_a_landscape() -> None:
@@ -121,7 +178,7 @@ def test_empty_yields_are_zeros_or_dropped_as_told(
     tmp_path: Path, policy: str, ids: list[str], wheat: list[float]
 ) -> None:
     file = farm(tmp_path, wheat_yield=[3.0, np.nan, 5.0])
-    with pytest.raises(LandscapeError, match=r"wheat_yield must be a number.*\(b;"):
+    with pytest.raises(LandscapeError, match=r"wheat_yield: .* 1 of 3 rows are not: 1 empty \(b\)"):
         read_landscape(file)
     landscape, report = read_landscape(file, Recipe.model_validate({"missing_yield": policy}))
     assert landscape.ids.tolist() == ids
@@ -131,7 +188,7 @@ def test_empty_yields_are_zeros_or_dropped_as_told(
 
 
 def test_words_among_numbers_are_named(tmp_path: Path) -> None:
-    with pytest.raises(LandscapeError, match=r"1 value\(s\) are no numbers \('4,0'; polygons b\)"):
+    with pytest.raises(LandscapeError, match=r"1 no number \(b: '4,0'\); decimals take a point"):
         read_landscape(farm(tmp_path, wheat_yield=["3.0", "4,0", "5.0"]))
 
 
@@ -145,6 +202,22 @@ def test_unusable_ids_are_all_named_and_rows_can_be_numbered_instead() -> None:
     assert landscape.polygons["id_original"].iloc[0] == "01"
 
 
+def test_ids_are_made_unique_when_the_recipe_asks() -> None:
+    landscape, report = read_landscape(CASES / "ids_mixed.geojson", Recipe(unique_ids=True))
+    assert landscape.ids.tolist() == ["01", "1", "1-2", "row-3", "1-3", "1.0"]
+    assert [(r.what, r.ids) for r in report.repairs] == [
+        ("blanks around the id trimmed", ("1",)),
+        ("empty id replaced by the row's number", ("row-3",)),
+        ("repeated id numbered", ("1", "1-2", "1-3")),
+    ]
+    assert ("01", "1", "1.0") in [r.ids for r in report.warnings]
+
+
+def test_numbered_ids_never_meet_one_that_is_there(tmp_path: Path) -> None:
+    landscape, _ = read_landscape(farm(tmp_path, id=["a", "a-2", "a"]), Recipe(unique_ids=True))
+    assert landscape.ids.tolist() == ["a", "a-2", "a-3"]
+
+
 def test_whole_numbers_are_ids_without_decimals(tmp_path: Path) -> None:
     landscape, _ = read_landscape(farm(tmp_path, id=[7.0, 8.0, 9.0]))
     assert landscape.ids.tolist() == ["7", "8", "9"]
@@ -155,9 +228,10 @@ def test_whole_numbers_are_ids_without_decimals(tmp_path: Path) -> None:
 
 def test_invalid_polygons_are_rebuilt_and_the_area_is_told() -> None:
     landscape, report = read_landscape(CASES / "bowtie_and_spike.geojson")
-    told = {remark.ids[0]: remark.what for remark in report.repairs}
-    assert told["bow"].endswith("+32.3928 ha")
-    assert told["spike"].endswith("+0.0000 ha")
+    (rebuilt,) = report.repairs
+    assert (rebuilt.what, rebuilt.ids) == ("invalid polygon rebuilt", ("bow", "spike"))
+    # two triangles of 16.19 ha on the map, whose ring encloses nothing; the grid is 0.06 % smaller than the ground
+    assert rebuilt.details == ("bow: 0.0001 ha, +32.3928 ha", "spike: 64.7860 ha, +0.0000 ha")
     assert landscape.polygons.is_valid.all()
     assert set(landscape.polygons.geom_type) <= {"Polygon", "MultiPolygon"}
 
@@ -185,10 +259,16 @@ def test_heights_are_dropped_and_told() -> None:
 def test_overlaps_and_duplicates_are_told(tmp_path: Path) -> None:
     _, report = read_landscape(CASES / "overlap_30pct.geojson")
     assert [r.ids for r in report.warnings] == [("A", "B")]
-    assert report.warnings[0].what == "overlap, 30.0% of the smaller: 19.4358 ha counted twice"
-    assert "repeated: A" in refusal("duplicates.geojson")
+    assert report.warnings[0].details == ("A and B: 19.4358 ha, 30.0% of the smaller",)
+    assert report.area_ha == pytest.approx(129.50, rel=1e-3)
+    assert report.double_ha == pytest.approx(129.50 - 110.07, rel=1e-3)
+
+    assert "repeated: A (2 times)" in refusal("duplicates.geojson")
     _, report = read_landscape(CASES / "duplicates.geojson", Recipe(id="row"))
-    assert [r.ids for r in report.warnings if r.what.startswith("duplicates")] == [("0", "1"), ("2", "3")]
+    (duplicates,) = report.warnings
+    assert duplicates.ids == ("1", "3")  # A2 and B2, which starts at another vertex
+    assert report.area_ha == pytest.approx(323.75, rel=1e-3)
+    assert report.area_ha - report.double_ha == pytest.approx(194.25, rel=1e-3)
 
 
 def test_coordinates_need_a_reference_system_that_fits() -> None:
@@ -200,7 +280,7 @@ def test_coordinates_need_a_reference_system_that_fits() -> None:
     assert report.crs_from == "recipe"
 
     assert "cannot be degrees" in refusal("local_xy_as_crs84.geojson")
-    with pytest.raises(ConfigurationError, match="'EPSG:0' is not a CRS"):
+    with pytest.raises(LandscapeError, match="'EPSG:0' is not a CRS"):
         read_landscape(CASES / "no_crs_lonlat.gpkg", Recipe(crs="EPSG:0"))
 
 
@@ -219,7 +299,7 @@ def test_land_uses_are_translated_and_unknown_ones_named(tmp_path: Path) -> None
 def test_layers_must_be_named_where_there_are_several(tmp_path: Path) -> None:
     file = farm(tmp_path)
     gpd.read_file(file).to_file(file, layer="copy")
-    with pytest.raises(LandscapeError, match=r"2 layers with geometry \(farm, copy\)"):
+    with pytest.raises(LandscapeError, match=r"2 layers with polygons \(farm, copy\)"):
         read_landscape(file)
     assert len(read_landscape(file, Recipe(layer="copy"))[0]) == 3
     with pytest.raises(LandscapeError, match="no layer 'other'"):
@@ -244,3 +324,64 @@ def test_lists_in_a_column_become_text_that_every_format_holds(tmp_path: Path) -
     landscape, _ = read_landscape(tmp_path / "lists.parquet")
     assert landscape.polygons["near"].tolist() == ["[1, 2]", "[]", "[3]"]
     landscape.polygons.to_file(tmp_path / "again.gpkg")
+
+
+def test_slivers_are_told() -> None:
+    landscape, report = read_landscape(CASES / "sliver_between.geojson")
+    assert len(landscape) == 3
+    assert [(r.ids, r.details) for r in report.warnings] == [(("S",), ("S: 0.30 m wide, 0.0242 ha",))]
+
+
+def test_degrees_under_a_projected_crs_are_refused(tmp_path: Path) -> None:
+    degrees = [shapely.box(-106.5 + 0.01 * k, 52.0, -106.49 + 0.01 * k, 52.01) for k in range(3)]
+    frame = gpd.read_file(farm(tmp_path)).set_geometry(degrees, crs=None).set_crs(32613, allow_override=True)
+    frame.to_parquet(tmp_path / "degrees.parquet")
+    with pytest.raises(LandscapeError, match="look like degrees, though its CRS is EPSG:32613"):
+        read_landscape(tmp_path / "degrees.parquet")
+    landscape, _ = read_landscape(tmp_path / "degrees.parquet", Recipe(crs="EPSG:4326"))
+    assert landscape.areas_ha == pytest.approx(np.full(3, 76.3), rel=2e-3)
+
+
+def test_polygons_beyond_the_earth_are_named(tmp_path: Path) -> None:
+    frame = gpd.read_file(farm(tmp_path))
+    far = [
+        frame.geometry[0],
+        shapely.box(5e8, 0, 5e8 + 800, 800),
+        shapely.Polygon([(0, 0), (1, np.nan), (1, 1), (0, 0)]),
+    ]
+    frame.set_geometry(far, crs=32613).to_parquet(tmp_path / "far.parquet")
+    with pytest.raises(
+        LandscapeError, match=r"b \(outside the range of WGS 84 / UTM zone 13N\), c \(a coordinate that is"
+    ):
+        read_landscape(tmp_path / "far.parquet")
+    landscape, report = read_landscape(tmp_path / "far.parquet", Recipe(drop_unusable=True))
+    assert landscape.ids.tolist() == ["a"]
+    assert sum(r.count for r in report.dropped) == 2
+
+
+def test_every_problem_is_found_in_one_pass(tmp_path: Path) -> None:
+    """No CRS, ids, values, units, geometry, land use and a missing column, all in one file."""
+    frame = gpd.read_file(farm(tmp_path, id=["a", "a", None], wheat_yield=[46.0, -1.0, None]))
+    frame["corn_yield"] = "much"
+    frame["current_land_use"] = ["wheat", "moon", "corn"]
+    frame = frame.drop(columns="ecological_connectivity")
+    shapes = [frame.geometry[0], shapely.Point(0, 0), None]
+    frame.set_geometry(shapes, crs=None).set_crs(None, allow_override=True).to_parquet(tmp_path / "all.parquet")
+    report = inspect_file(tmp_path / "all.parquet").report
+    wanted = [
+        "states no CRS",
+        "no column 'ecological_connectivity'",
+        "repeated: a (2 times)",
+        "1 row(s) have no id: rows 2",
+        "2 row(s) are no polygons: a (Point), row 2 (no geometry)",
+        "set `yield_unit` to bu/ac",
+        "1 no number (a: 'much')",
+    ]
+    assert [w for w in wanted if not any(w in problem for problem in report.problems)] == []
+    assert (report.usable, report.rows, report.polygons, report.area_ha) == (False, 3, 1, None)
+
+
+def test_invalid_rings_of_a_file_without_crs_are_still_told() -> None:
+    recipe = Recipe(crs="nowhere")
+    with pytest.raises(LandscapeError, match="crs 'nowhere' is not a CRS"):
+        read_landscape(CASES / "bowtie_and_spike.geojson", recipe)

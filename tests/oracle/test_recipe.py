@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from oracle.errors import ConfigurationError
-from oracle.recipe import Recipe, YieldUnit, fold, load_recipe, match, recipe_for, to_t_ha
+from oracle.recipe import Recipe, YieldUnit, load_recipe, recipe_for, to_t_ha
 
 RECIPES = Path(__file__).parents[2] / "data" / "recipes"
 
@@ -55,6 +55,9 @@ def test_a_recipe_in_full(tmp_path: Path) -> None:
         ("yields: {wheat: W, oat: O}\nyield_unit: {oat: t/ha}", "no unit for wheat"),
         ("id: [", "not YAML"),
         ("- wheat", "file: "),
+        ("name: 2024-13-45", "not YAML"),
+        (r'id: "\ud800"', "not YAML"),
+        ("a: &a [*a]", "a: unknown setting"),
     ],
 )
 def test_mistakes_are_named(tmp_path: Path, text: str, message: str) -> None:
@@ -76,11 +79,21 @@ def test_the_recipe_given_wins_over_the_one_beside_the_file(tmp_path: Path) -> N
     assert recipe_for(file, written(tmp_path, "connectivity: given")).connectivity == "given"
 
 
-def test_names_match_whatever_their_case_accents_and_blanks() -> None:
-    assert fold("Connectivité écologique ") == fold("CONNECTIVITE\u0301_E\u0301COLOGIQUE") == "connectivite_ecologique"
-    assert match("soja", ["AVOINE", "soja ", "maïs"]) == ["soja "]
-    assert match("id", ["ID", "id"]) == ["id"]  # an exact name is never ambiguous
-    assert match("id", ["ID", "Id"]) == ["ID", "Id"]
+def test_a_recipe_is_found_beside_files_with_two_suffixes(tmp_path: Path) -> None:
+    (tmp_path / "farm.yml").write_text("connectivity: beside")
+    assert recipe_for(tmp_path / "farm.gdb.zip").connectivity == "beside"
+    assert recipe_for(tmp_path / "farm2.zip") == Recipe()
+
+
+def test_rescaling_has_a_short_form() -> None:
+    assert Recipe.model_validate({"connectivity": "rescale"}) == Recipe(rescale_connectivity=True)
+    assert Recipe.model_validate({"connectivity": "eco", "rescale_connectivity": True}).connectivity == "eco"
+
+
+def test_units_per_crop_may_wait_for_the_file() -> None:
+    recipe = Recipe.model_validate({"yield_unit": {"wheat": "kg/ha"}})
+    assert recipe.unit_of("wheat") == YieldUnit.KG_HA
+    assert recipe.unit_of("oat") is None
 
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda p: p.stem)

@@ -90,8 +90,29 @@ def test_what_is_no_landscape_is_refused(tmp_path: Path) -> None:
     for file in (broken, tmp_path / "absent.gpkg"):
         result = run("landscape", "check", file)
         assert result.exit_code == 1
-        assert file.name in result.stderr
+        assert file.name in result.stdout
         assert "Traceback" not in result.output
+
+
+def test_a_refused_file_is_told_to_machines_too(tmp_path: Path) -> None:
+    case = Path(__file__).parents[1] / "cases" / "geometry" / "units_bu_per_ac.geojson"
+    result = run("landscape", "check", case, "--json")
+    assert result.exit_code == 1
+    said = json.loads(result.stdout)
+    assert said["usable"] is False
+    assert [problem.split(":")[0] for problem in said["problems"]] == [
+        "wheat_yield",
+        "oat_yield",
+        "corn_yield",
+        "soy_yield",
+    ]
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("yield_unit: bu/ac", encoding="utf-8")
+    assert run_json("landscape", "check", case, "--recipe", recipe)["usable"] is True
+    recipe.write_text("yield_unit: stone", encoding="utf-8")
+    broken = run("landscape", "check", case, "--recipe", recipe, "--json")
+    assert broken.exit_code == 1
+    assert "recipe.yaml" in json.loads(broken.stdout)["problems"][0]
 
 
 def test_wrong_usage_is_exit_code_2(farms: Path) -> None:
