@@ -81,7 +81,7 @@ def _areas(inspection: Inspection) -> list[str]:
     lines = [f"{report.area_ha:,.2f} ha (geodesic)"]
     if inspection.landscape is not None:
         each = inspection.landscape.areas_ha
-        lines[0] += f"; polygons {each.min():,.4g} to {each.max():,.4g} ha, median {np.median(each):,.4g} ha"
+        lines[0] += f"; polygons {each.min():,.2f} to {each.max():,.2f} ha, median {np.median(each):,.2f} ha"
     if report.double_ha:
         lines.append(f"{report.double_ha:,.2f} ha of it counted more than once")
     return lines
