@@ -104,7 +104,7 @@ def connectivity(
     habitat = np.asarray(land_use) == HABITAT
     i, j, length_m = graph.shared
     inside = habitat[i] & habitat[j]
-    polygons = to_local(landscape.polygons.geometry[habitat]).to_numpy()
+    polygons = to_local(landscape.polygons.geometry).to_numpy()[habitat]
     row = np.cumsum(habitat) - 1
     n = len(polygons)
     touching = sp.coo_array((np.ones(inside.sum()), (row[i[inside]], row[j[inside]])), shape=(n, n))

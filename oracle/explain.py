@@ -22,7 +22,7 @@ from oracle.solution import Solution
 
 @dataclass(frozen=True)
 class Alternative:
-    """What another class would cost the landscape: at least ``low``, at most ``high`` (None: no feasible plan known)."""
+    """What another class would cost the landscape: ``low`` to ``high`` (None: no plan with it is known)."""
 
     land_use: str
     allowed: bool
@@ -97,6 +97,29 @@ class Explanation:
     flips: tuple[Flip, ...]
     """The smallest change of a yield, of connectivity and of a price; none where ``prices_prefer`` differs."""
 
+    def lines(self) -> dict[str, str | list[str]]:
+        """Heading and text of each part, for people."""
+        at_prices = ", ".join(f"{name} {x:,.0f}" for name, x in sorted(self.worth.items(), key=lambda item: -item[1]))
+        lines: dict[str, str | list[str]] = {
+            "area_ha": f"{self.area_ha:,.1f}",
+            "now": self.current_land_use or "not stated",
+            "another_class_would_cost": [_cost_line(a) for a in self.alternatives],
+            "neighbours": [f"{n.position} {n.id}: {n.land_use}, {n.kind} {n.length_m:,.0f} m" for n in self.neighbours],
+            "floors_that_pull": [
+                f"{p.crop}: {p.shadow_price:,.2f} per t x {p.tonnes:,.1f} t = {p.currency:,.0f}" for p in self.pulls
+            ],
+            "worth_here_at_fixed_prices": at_prices,
+        }
+        if self.locked:
+            lines["would_flip_it"] = "nothing: no other class is allowed here"
+        elif self.prices_prefer != self.land_use:
+            lines["would_flip_it"] = (
+                f"at fixed prices {self.prices_prefer} is worth more here; floors, neighbours or whole polygons decided"
+            )
+        else:
+            lines["would_flip_it (one alone, at fixed prices)"] = [_flip_line(f) for f in self.flips]
+        return lines
+
 
 def explain(landscape: Landscape, graph: NeighbourGraph, solution: Solution, polygon_id: str) -> Explanation:
     """Everything that this module's docstring names about one polygon.
@@ -152,6 +175,22 @@ def _alternative(s: Solution, row: int, k: int, allowed: bool, currency: float) 
     low, high = (float(x) if np.isfinite(x) else None for x in (s.regret_low[row, k], s.regret_high[row, k]))
     scaled = [None if x is None else x * f for f in (currency, _inverse(s.objective)) for x in (low, high)]
     return Alternative(s.classes[k], allowed, low, high, *scaled)
+
+
+def _cost_line(a: Alternative) -> str:
+    if not a.allowed:
+        return f"{a.land_use}: not allowed here"
+    low = (
+        f"{a.land_use}: at least {a.low:.3g} ({a.low_currency:,.0f} in currency, {a.low_share:.2g} of the plan's worth)"
+    )
+    if a.high is None:
+        return f"{low}; no plan with it was found"
+    return f"{low}, at most {a.high:.3g} ({a.high_currency:,.0f})"
+
+
+def _flip_line(f: Flip) -> str:
+    relative = f" ({(f.then - f.now) / f.now:+.1%})" if f.now > 0 else ""
+    return f"{f.factor} {f.now:.4g} -> {f.then:.4g} {f.unit}{relative}: {f.becomes}"
 
 
 def _inverse(x: float) -> float:

@@ -165,7 +165,9 @@ def _draw(curve: Tradeoff) -> Figure:
         axes.annotate(f"w {p.connectivity_weight:.2g}", (px, py), textcoords="offset points", xytext=(6, -12), size=8)
     if curve.knee is not None:
         k = curve.knee
-        axes.plot(x[k], y[k], "D", color="#d55e00", markersize=11, label=f"knee, w {curve.points[k].connectivity_weight:g}")
+        axes.plot(
+            x[k], y[k], "D", color="#d55e00", markersize=11, label=f"knee, w {curve.points[k].connectivity_weight:g}"
+        )
     worst = max(p.gap for p in curve.points)
     axes.set_title(f"{curve.landscape}: every point at most {100 * worst:.2g} % below its optimum", fontsize=11)
     axes.set_xlabel("crop value, currency")
