@@ -157,8 +157,10 @@ def explain(landscape: Landscape, graph: NeighbourGraph, solution: Solution, pol
             if k != choice
         ),
         neighbours=tuple(
-            Neighbour(str(n.target), str(n.position), str(n.kind), float(n.facing_m), str(use_of[n.target]))
-            for n in near.itertuples()
+            Neighbour(target, position, kind, float(length_m), str(use_of[target]))
+            for target, position, kind, length_m in zip(
+                *(near[column].tolist() for column in ("target", "position", "kind", "facing_m")), strict=True
+            )
         ),
         pulls=tuple(
             Pull(crop, solution.shadow_price[crop], float(t), solution.shadow_price[crop] * float(t))
