@@ -102,7 +102,7 @@ class Explanation:
         at_prices = ", ".join(f"{name} {x:,.0f}" for name, x in sorted(self.worth.items(), key=lambda item: -item[1]))
         lines: dict[str, str | list[str]] = {
             "area_ha": f"{self.area_ha:,.1f}",
-            "now": self.current_land_use or "not stated",
+            "current_land_use": self.current_land_use or "not stated",
             "another_class_would_cost": [_cost_line(a) for a in self.alternatives],
             "neighbours": [f"{n.position} {n.id}: {n.land_use}, {n.kind} {n.length_m:,.0f} m" for n in self.neighbours],
             "floors_that_pull": [

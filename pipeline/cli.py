@@ -204,6 +204,7 @@ def solve_command(
             solution = solve(landscape, built, config, progress=lambda line: status.update(line))
         save_solution(to, landscape, built, solution)
         connected = _connectivity_figures(to, landscape, built, solution.land_use)
+    connected = connected if as_json else _side_by_side(connected)
     show(_plan_figures(solution, to) | connected, as_json, f"Plan of {landscape.name}")
 
 
@@ -273,6 +274,12 @@ def _connectivity_figures(
     return figures
 
 
+def _side_by_side(figures: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """A row per figure: the plan's, and in brackets that of the current land use where it is known."""
+    planned, now = figures["connectivity_of_plan"], figures.get("connectivity_now")
+    return {key: _text(value) + (f" (now {_text(now[key])})" if now else "") for key, value in planned.items()}
+
+
 def _open_plan(folder: Path) -> tuple[Landscape, NeighbourGraph, Solution]:
     from pipeline.plans import read_plan
 
@@ -293,7 +300,7 @@ def connectivity_command(
     with refusals():
         landscape, built, solution = _open_plan(folder)
         figures = _connectivity_figures(folder, landscape, built, solution.land_use, dispersal_m)
-    show(figures, as_json, f"Connectivity of {landscape.name}")
+    show(figures if as_json else _side_by_side(figures), as_json, f"Connectivity of {landscape.name}")
 
 
 @app.command("explain")
@@ -333,8 +340,6 @@ def tradeoff_command(
 
     Example: `landoracle tradeoff farms.gpkg --out curve` (an interrupted run goes on where it was)
     """
-    from dataclasses import asdict
-
     from oracle.intake import read_landscape
     from oracle.neighbours import neighbour_graph
     from oracle.recipe import recipe_for
@@ -349,10 +354,10 @@ def tradeoff_command(
                 landscape, neighbour_graph(landscape), config, to, points, lambda line: status.update(line)
             )
     if as_json:
-        typer.echo(json.dumps(asdict(curve), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(curve.to_dict(), indent=2, ensure_ascii=False))
         return
     table = Table("w", "crop value", "connectivity, ha", "at most, ha", "habitat", "gap", "", title=f"-> {to}")
-    for k, (p, most) in enumerate(zip(curve.points, curve.bound_ha, strict=True)):
+    for k, (p, most) in enumerate(zip(curve.points, curve.bound_ha(curve.crop_value_currency), strict=True)):
         knee = "knee" if k == curve.knee else ""
         value, connected = f"{p.crop_value_currency:,.0f}", f"{p.connectivity_ha:,.1f}"
         weight = f"{p.connectivity_weight:.3g}"

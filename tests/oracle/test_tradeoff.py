@@ -37,7 +37,9 @@ def test_no_plan_lies_above_the_curve(tmp_path):
     curve = tradeoff(landscape, graph, CONFIG, tmp_path, points=5)
     c = coefficients(landscape, graph, CONFIG)
     plans = [terms(c, np.array(p)) for p in itertools.product(range(3), repeat=6)]
-    for point, most in zip(curve.points, curve.bound_ha, strict=True):
+    for plan in plans:  # between the points too
+        assert plan.connectivity_ha <= curve.bound_ha(np.array([plan.crop_value_currency]))[0] + 1e-6
+    for point, most in zip(curve.points, curve.bound_ha(curve.crop_value_currency), strict=True):
         assert point.upper_bound >= point.objective
         assert most >= point.connectivity_ha - 1e-9
         for plan in plans:
