@@ -123,3 +123,16 @@ def test_an_unknown_id_names_similar_ones(solved):
         explain(*solved, "r2c9")
     with pytest.raises(LandscapeError, match="its ids look like r0c0"):
         explain(*solved, "????")
+
+
+def test_where_the_prices_prefer_another_class_it_says_so_and_names_no_flip(solved):
+    """Without the floors' prices some polygons that only a floor keeps in its crop look better in another."""
+    landscape, graph, solution = solved
+    free = replace(solution.certificate, floor_multiplier=np.zeros(4))
+    v = values(coefficients(landscape, graph, solution.config), free)
+    kept = np.flatnonzero(v.argmax(axis=1) != solution.choice)
+    assert len(kept)
+    explanation = explain(landscape, graph, replace(solution, certificate=free), landscape.ids[kept[0]])
+    assert explanation.prices_prefer == solution.classes[v[kept[0]].argmax()] != explanation.land_use
+    assert explanation.flips == ()
+    assert f"{explanation.prices_prefer} is worth more here" in explanation.lines()["would_flip_it"]

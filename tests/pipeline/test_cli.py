@@ -74,11 +74,12 @@ def test_what_a_planner_sees(farms: Path, tmp_path: Path) -> None:
     assert unknown.exit_code == 1
     assert f"similar: {polygon}" in unknown.stderr
 
-    curve = run_json("tradeoff", farms, "--out", tmp_path / "curve", "--points", 3)
+    options = ("--out", tmp_path / "curve", "--points", 3, "--set", "gap=0.01")
+    curve = run_json("tradeoff", farms, *options)
     assert [p["connectivity_weight"] for p in curve["points"]] == [0, 0.475, 0.95]
     assert curve["points"][0]["crop_value_currency"] > curve["points"][2]["crop_value_currency"]
     assert (tmp_path / "curve" / "tradeoff.png").stat().st_size > 0
-    assert "0.475" in run("tradeoff", farms, "--out", tmp_path / "curve", "--points", 3).stdout
+    assert "0.475" in run("tradeoff", farms, *options).stdout
 
 
 def test_a_tampered_label_is_found(farms: Path, tmp_path: Path) -> None:
