@@ -37,9 +37,8 @@ def values_with(c: Coefficients, solution, **changes) -> np.ndarray:
     return values(changed, solution.certificate)
 
 
-def test_flips_make_two_classes_worth_the_same(solved):
-    """Put each stated value into the model: there, and not before, the other class catches up."""
-    landscape, graph, solution = solved
+def check_flips(landscape, graph, solution) -> set[str]:
+    """Put each stated value into the model: there, and not before, the other class catches up. The factors seen."""
     c = coefficients(landscape, graph, solution.config)
     seen = set()
     for row, polygon in enumerate(landscape.ids):
@@ -69,7 +68,24 @@ def test_flips_make_two_classes_worth_the_same(solved):
                     assert v[row, own] == pytest.approx(v[row, other], abs=1e-12), flip
                 else:
                     assert np.sign(lead) == sign or abs(lead) < 1e-13, flip
-    assert seen == {"yield", "connectivity", "price"}
+    return seen
+
+
+def test_flips_make_two_classes_worth_the_same(solved):
+    assert check_flips(*solved) == {"yield", "connectivity", "price"}
+
+
+def test_tonnes_beyond_the_floor_earn_the_price_alone():
+    """A floor of 100 t, less than a field grows: its price counts for 100 t of each field and no more."""
+    landscape = build_grid_landscape(2, 3, crops=("wheat", "oat"), seed=5)
+    graph = neighbour_graph(landscape)
+    prices = {"wheat": 100.0, "oat": 260.0}
+    config = GLMConfig(
+        prices=prices, supply_floors={"wheat": 100.0}, floor_kind="tonnes", connectivity_weight=0.1, gap=0
+    )
+    solution = solve(landscape, graph, config)
+    assert solution.shadow_price["wheat"] > 0
+    assert "yield" in check_flips(landscape, graph, solution)
 
 
 def test_costs_are_the_regret_intervals_in_three_units(solved):
