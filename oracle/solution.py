@@ -4,8 +4,9 @@ A solution's folder holds
 
 ====================  =======================================================================================
 labels.parquet        GeoParquet: the landscape's columns, ``land_use``, ``status`` and per class
-                      ``regret_<class>_low`` and ``_high``, objective units (null: no number, see below)
-labels.gpkg           the same for a GIS
+                      ``regret_<class>_low`` and ``_high``, objective units (null: no number, see below),
+                      and fiboa's crop columns (:mod:`oracle.fiboa`)
+labels.gpkg           the same for a GIS without the crop columns, styled for QGIS in the class colours
 solution.json         objective, bound, supply, prices, hashes, configuration, versions
 certificate.json      the multipliers that prove the bound
 landscape.parquet     the landscape solved
@@ -32,11 +33,13 @@ from pydantic import ValidationError
 from oracle.certificate import Certificate
 from oracle.coefficients import SharedLengths
 from oracle.errors import CertificateError
+from oracle.fiboa import FIBOA_COLUMNS, crop_columns
 from oracle.files import write_atomically, write_json
 from oracle.glm_config import GLMConfig
 from oracle.landscape import Landscape, save_landscape
-from oracle.map import draw_map
+from oracle.map import class_colours, draw_map
 from oracle.plan import Terms
+from oracle.qgis_style import add_style
 
 LABELS, LABELS_GPKG = "labels.parquet", "labels.gpkg"
 SOLUTION, CERTIFICATE = "solution.json", "certificate.json"
@@ -147,8 +150,11 @@ def save_solution(folder: Path, landscape: Landscape, graph: SavedGraph, solutio
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     table = labels(landscape, solution)
-    write_atomically(folder / LABELS, lambda p: table.to_parquet(p, index=False))
-    write_atomically(folder / LABELS_GPKG, lambda p: table.to_file(p, driver="GPKG", layer="labels", index=False))
+    coded = table.assign(**crop_columns(solution.land_use).set_axis(table.index))[
+        [*table.columns[:-1], *FIBOA_COLUMNS, "geometry"]
+    ]
+    write_atomically(folder / LABELS, lambda p: coded.to_parquet(p, index=False))
+    write_atomically(folder / LABELS_GPKG, lambda p: _write_gpkg(table, solution, p))
     save_landscape(landscape, folder / LANDSCAPE)
     write_atomically(folder / GRAPH, graph.save)
     write_json(folder / CERTIFICATE, _certificate_to_json(solution.certificate))
@@ -161,6 +167,11 @@ def save_solution(folder: Path, landscape: Landscape, graph: SavedGraph, solutio
         supply_t=solution.supply_t,
         floor_t=solution.floor_t,
     )
+
+
+def _write_gpkg(table: gpd.GeoDataFrame, solution: Solution, path: Path) -> None:
+    table.to_file(path, driver="GPKG", layer="labels", index=False)
+    add_style(path, "labels", "land_use", class_colours(solution.classes))
 
 
 def title_of(solution: Solution) -> str:

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
@@ -21,6 +21,13 @@ from rich.table import Table
 
 from oracle.errors import ConfigurationError, LandoracleError, TrainingError
 from oracle.glm_config import GLMConfig
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from oracle.landscape import Landscape
+    from oracle.neighbours import NeighbourGraph
+    from oracle.solution import Solution
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -45,6 +52,7 @@ RecipeOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 ProfileOption = Annotated[str, typer.Option(help="Training profile: pocket, smollm2, gpu, or a YAML file.")]
+PlanArgument = Annotated[Path, typer.Argument(help="Folder that `landoracle solve` wrote.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Change a setting, e.g. grpo.beta=0.01; repeatable.")
 ]
@@ -197,7 +205,9 @@ def solve_command(
         with err.status("solving ...") as status:
             solution = solve(landscape, built, config, progress=lambda line: status.update(line))
         save_solution(to, landscape, built, solution)
-    show(_plan_figures(solution, to), as_json, f"Plan of {landscape.name}")
+        connected = _connectivity_figures(to, landscape, built, solution.land_use)
+    connected = connected if as_json else _side_by_side(connected)
+    show(_plan_figures(solution, to) | connected, as_json, f"Plan of {landscape.name}")
 
 
 def changed(config: GLMConfig, changes: Sequence[str]) -> GLMConfig:
@@ -247,6 +257,114 @@ def _counts(values: Any) -> tuple[list[str], list[int]]:
 
     names, counts = np.unique(values.astype(str), return_counts=True)
     return names.tolist(), counts.tolist()
+
+
+def _connectivity_figures(
+    folder: Path, landscape: Landscape, graph: NeighbourGraph, land_use: np.ndarray, dispersal_m: float | None = None
+) -> dict[str, Any]:
+    """Connectivity of a plan and, where it is known, of the current land use; also written beside the plan."""
+    from dataclasses import asdict
+
+    from oracle.connectivity import DISPERSAL_M, connectivity
+    from oracle.files import write_json
+
+    distance = DISPERSAL_M if dispersal_m is None else dispersal_m
+    figures = {"connectivity_of_plan": asdict(connectivity(landscape, graph, land_use, distance))}
+    if landscape.current is not None:
+        figures["connectivity_now"] = asdict(connectivity(landscape, graph, landscape.current, distance))
+    write_json(folder / "connectivity.json", figures)
+    return figures
+
+
+def _side_by_side(figures: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """A row per figure: the plan's, and in brackets that of the current land use where it is known."""
+    planned, now = figures["connectivity_of_plan"], figures.get("connectivity_now")
+    return {key: _text(value) + (f" (now {_text(now[key])})" if now else "") for key, value in planned.items()}
+
+
+def _open_plan(folder: Path) -> tuple[Landscape, NeighbourGraph, Solution]:
+    from pipeline.plans import read_plan
+
+    plan = read_plan(folder)
+    return plan.landscape, plan.graph, plan.solution
+
+
+@app.command("connectivity")
+def connectivity_command(
+    folder: PlanArgument,
+    dispersal_m: Annotated[float, typer.Option(help="Distance at which a step between patches has probability 0.5.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Connectivity of a plan's habitat at another dispersal distance, beside that of the current land use.
+
+    Example: `landoracle connectivity plan --dispersal-m 500`
+    """
+    with refusals():
+        landscape, built, solution = _open_plan(folder)
+        figures = _connectivity_figures(folder, landscape, built, solution.land_use, dispersal_m)
+    show(figures if as_json else _side_by_side(figures), as_json, f"Connectivity of {landscape.name}")
+
+
+@app.command("explain")
+def explain_command(
+    folder: PlanArgument,
+    polygon_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the polygon.")],
+    as_json: JsonOption = False,
+) -> None:
+    """One screen about one polygon: class, what others would cost, neighbours, floors, and what would flip it.
+
+    Example: `landoracle explain plan NE-12-17-20-W2`
+    """
+    from dataclasses import asdict
+
+    from oracle.explain import explain
+
+    with refusals():
+        explanation = explain(*_open_plan(folder), polygon_id)
+    if as_json:
+        typer.echo(json.dumps(asdict(explanation), indent=2, ensure_ascii=False))
+    else:
+        show(explanation.lines(), False, f"{polygon_id}: {explanation.land_use}, {explanation.status}")
+
+
+@app.command("tradeoff")
+def tradeoff_command(
+    file: File,
+    to: Annotated[Path, typer.Option("--out", help="Folder for the table, the plot and the solved points.")],
+    recipe: RecipeOption = None,
+    points: Annotated[int, typer.Option(min=3, help="Connectivity weights from 0 to 0.95.")] = 11,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a GLM setting, e.g. supply_floors.wheat=0.5; repeatable.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Crop value against connectivity over the connectivity weight, every point certified, the knee marked.
+
+    Example: `landoracle tradeoff farms.gpkg --out curve` (an interrupted run goes on where it was)
+    """
+    from oracle.intake import read_landscape
+    from oracle.neighbours import neighbour_graph
+    from oracle.recipe import recipe_for
+    from oracle.tradeoff import tradeoff
+
+    with refusals():
+        chosen = recipe_for(file, recipe)
+        landscape, _ = read_landscape(file, chosen)
+        config = changed(chosen.glm, changes or [])
+        with err.status("solving ...") as status:
+            curve = tradeoff(
+                landscape, neighbour_graph(landscape), config, to, points, lambda line: status.update(line)
+            )
+    if as_json:
+        typer.echo(json.dumps(curve.to_dict(), indent=2, ensure_ascii=False))
+        return
+    table = Table("w", "crop value", "connectivity, ha", "at most, ha", "habitat", "gap", "", title=f"-> {to}")
+    for k, (p, most) in enumerate(zip(curve.points, curve.bound_ha(curve.crop_value_currency), strict=True)):
+        knee = "knee" if k == curve.knee else ""
+        value, connected = f"{p.crop_value_currency:,.0f}", f"{p.connectivity_ha:,.1f}"
+        weight = f"{p.connectivity_weight:.3g}"
+        table.add_row(weight, value, connected, f"{most:,.1f}", f"{p.habitat_share:.1%}", f"{p.gap:.1e}", knee)
+    out.print(table)
 
 
 @app.command("verify")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import xml.etree.ElementTree as ET
+from contextlib import closing
 from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pytest
 
 from oracle.errors import CertificateError
@@ -84,3 +88,40 @@ def test_everything_is_written_and_nothing_is_left_over(saved):
 def test_a_folder_without_solution_says_so(tmp_path: Path):
     with pytest.raises(CertificateError, match=r"solution\.json is missing: solve again"):
         load_solution(tmp_path)
+
+
+def test_the_geopackage_opens_in_the_class_colours(saved):
+    """What QGIS looks up: a default style for the layer and its geometry column, a category per class."""
+    folder, _, solution = saved
+    with closing(sqlite3.connect(folder / LABELS_GPKG)) as db:
+        rows = db.execute(
+            "SELECT f_table_name, f_geometry_column, useAsDefault, styleQML FROM layer_styles "
+            "JOIN gpkg_geometry_columns ON f_table_name = table_name AND f_geometry_column = column_name"
+        ).fetchall()
+        kinds = dict(db.execute("SELECT table_name, data_type FROM gpkg_contents"))
+    assert kinds == {"labels": "features", "layer_styles": "attributes"}
+    ((layer, _, default, qml),) = rows
+    assert (layer, default) == ("labels", 1)
+    renderer = ET.fromstring(qml).find("renderer-v2")
+    assert renderer.attrib["type"] == "categorizedSymbol"
+    assert renderer.attrib["attr"] == "land_use"
+    colour = {s.attrib["name"]: s.find("layer/Option/Option[@name='color']").attrib["value"] for s in renderer[1]}
+    shown = {c.attrib["value"]: colour[c.attrib["symbol"]] for c in renderer[0]}
+    assert shown["wheat"] == "230,159,0,255"  # #e69f00
+    assert shown["habitat"] == "0,102,0,255"
+    assert set(shown) == set(solution.classes)
+
+
+def test_labels_carry_fiboas_crop_columns(saved):
+    folder, _, solution = saved
+    table = gpd.read_parquet(folder / "labels.parquet").set_index("land_use")
+    assert table["crop:name"].tolist() == solution.land_use.tolist()
+    known = {"wheat": "3301010102", "habitat": "3306000000"}
+    for use, row in table.iterrows():
+        if use in known:
+            assert row["crop:code"] == known[use]
+            assert row["crop:code_list"].endswith("HCAT3.csv")
+        else:  # canola: no code is known here
+            assert pd.isna(row["crop:code"])
+            assert pd.isna(row["crop:code_list"])
+    assert set(table.index) >= {"wheat", "canola"}

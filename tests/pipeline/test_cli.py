@@ -50,6 +50,38 @@ def test_from_a_file_to_prompts(farms: Path, tmp_path: Path) -> None:
     assert sum(built["prompts_per_split"].values()) == 144
 
 
+def test_what_a_planner_sees(farms: Path, tmp_path: Path) -> None:
+    plan = tmp_path / "plan"
+    solved = run_json("solve", farms, "--out", plan)
+    planned, now = solved["connectivity_of_plan"], solved["connectivity_now"]
+    assert planned["habitat_ha"] >= planned["largest_component_ha"] >= planned["largest_patch_ha"] > 0
+    assert planned["eca_ha"] <= planned["habitat_ha"]
+    assert now["dispersal_m"] == planned["dispersal_m"] == 1000
+    near = run_json("connectivity", plan, "--dispersal-m", 200)
+    assert near["connectivity_of_plan"]["eca_ha"] < planned["eca_ha"]
+    assert near["connectivity_of_plan"]["edge_m"] == planned["edge_m"]
+    assert json.loads((plan / "connectivity.json").read_text()) == near
+
+    labels = gpd.read_parquet(plan / "labels.parquet")
+    polygon = labels.loc[70, "id"]
+    explained = run_json("explain", plan, polygon)
+    assert explained["land_use"] == labels.loc[70, "land_use"]
+    assert len(explained["alternatives"]) == 4
+    screen = run("explain", plan, polygon).stdout
+    assert len(screen.splitlines()) < 45
+    assert explained["neighbours"][0]["id"] in screen
+    unknown = run("explain", plan, polygon[:-1] + "X")
+    assert unknown.exit_code == 1
+    assert f"similar: {polygon}" in unknown.stderr
+
+    options = ("--out", tmp_path / "curve", "--points", 3, "--set", "gap=0.01")
+    curve = run_json("tradeoff", farms, *options)
+    assert [p["connectivity_weight"] for p in curve["points"]] == [0, 0.475, 0.95]
+    assert curve["points"][0]["crop_value_currency"] > curve["points"][2]["crop_value_currency"]
+    assert (tmp_path / "curve" / "tradeoff.png").stat().st_size > 0
+    assert "0.475" in run("tradeoff", farms, *options).stdout
+
+
 def test_a_tampered_label_is_found(farms: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan"
     assert run("solve", farms, "--out", plan).exit_code == 0
@@ -122,7 +154,18 @@ def test_wrong_usage_is_exit_code_2(farms: Path) -> None:
 
 
 def test_every_command_explains_itself_with_an_example() -> None:
-    commands = ["demo", "graph", "solve", "verify", "prompts", "train", "evaluate"]
+    commands = [
+        "demo",
+        "graph",
+        "solve",
+        "connectivity",
+        "explain",
+        "tradeoff",
+        "verify",
+        "prompts",
+        "train",
+        "evaluate",
+    ]
     for words in [[c] for c in commands] + [["landscape", c] for c in ("synth", "check")]:
         result = run(*words, "--help")
         assert result.exit_code == 0
