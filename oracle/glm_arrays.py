@@ -1,7 +1,7 @@
 """The Global Land Manager as arrays: the same matrix as :func:`oracle.glm.pulp_model`, built without a Python loop.
 
 Columns: ``x[i, k]`` polygon by polygon (habitat last), then ``z[e]``. Rows: ``class_<i>``, then ``pair_<e>_i`` and
-``pair_<e>_j`` in turn, ``floor_<k>`` of every crop with a floor, ``habitat_least`` and ``habitat_greatest`` where asked.
+``pair_<e>_j`` in turn, ``floor_<k>`` of every crop with a floor, ``habitat_least`` and ``habitat_greatest`` if asked.
 Scales and tolerances are those of the PuLP model; a test holds the two equal, entry by entry.
 """
 
@@ -19,7 +19,7 @@ from oracle.plan import TOLERANCE
 
 @dataclass(frozen=True, eq=False)
 class GLMArrays:
-    """Maximise ``gain @ v`` with ``row_lower <= matrix @ v <= row_upper``, ``0 <= v <= upper``, the first columns whole.
+    """Maximise ``gain @ v`` with ``row_lower <= matrix @ v <= row_upper``, ``0 <= v <= upper``, some columns whole.
 
     For n polygons, K crops, E pairs: N = n (K + 1) + E columns, M = n + 2 E + floors + habitat rows.
     """
