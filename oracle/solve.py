@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ Progress = Callable[[str], None]
 _AGREEMENT = 1e-6  # objective units, between the solver's objective and the recomputed one
 _IMPROVEMENT = 1e-10
 _CORE_AT_MOST = 400
+_POLISHED_BEYOND_THE_GOAL = 20_000  # polygons
 _NO_MARGIN = 1e-12  # objective units: the relaxation's pair duals are degenerate
 _CORE_WORTHWHILE_FROM = 200  # polygons; below, the whole is as fast
 _FACTOR_TIME_LIMIT_S = 10.0
@@ -134,8 +136,9 @@ class _Search:
     def left(self) -> float:
         return self.deadline - time.monotonic()
 
-    def reached(self, objective: float) -> bool:
-        return objective >= self.upper_bound * (1.0 - self.config.gap)
+    @property
+    def goal(self) -> float:
+        return self.upper_bound * (1.0 - self.config.gap)
 
     def run(self, c: Coefficients, arrays: GLMArrays, seconds: float, gap: float) -> Answer:
         def moved(plan: float, bound_: float) -> None:
@@ -176,9 +179,14 @@ def check_possible(c: Coefficients) -> None:
         )
 
 
-def polish(c: Coefficients, choice: np.ndarray, at_most: int = 200) -> tuple[np.ndarray, int]:
-    """Take the best feasible exchange of one or two polygons until none improves the plan; (plan, exchanges made)."""
+def polish(c: Coefficients, choice: np.ndarray, goal: float = math.inf, at_most: int = 200) -> tuple[np.ndarray, int]:
+    """Take the best feasible exchange of one or two polygons until none improves the plan; (plan, exchanges made).
+
+    Beyond 20,000 polygons it ends as soon as the objective reaches ``goal``.
+    """
     for step in range(at_most):
+        if len(c) > _POLISHED_BEYOND_THE_GOAL and terms(c, choice).objective >= goal:
+            return choice, step
         best = exchanges(c, choice)
         polygon, to = np.unravel_index(int(np.argmax(best.gain)), best.gain.shape)
         if best.gain[polygon, to] <= _IMPROVEMENT:
@@ -239,16 +247,16 @@ def _plan(c: Coefficients, arrays: GLMArrays, certificate: Certificate, search: 
         core_arrays = glm_arrays(core)
         answer = search.run(c, core_arrays, search.left() / 4, gap / 2)
         if answer.has_plan:
-            plans.append(_polished(c, core_arrays, answer))
+            plans.append(_polished(c, core_arrays, answer, search.goal))
             objective = terms(c, plans[0]).objective
-            if search.reached(objective) or answer.stopped:
+            if objective >= search.goal or answer.stopped:
                 return plans[0], np.inf
             wider = glm_arrays(_open_to_better(c, certificate, search.upper_bound - objective))
         elif answer.stopped:
             raise KeyboardInterrupt
     answer = search.run(c, wider, search.left(), gap)
     if answer.has_plan:
-        plans.append(_polished(c, wider, answer))
+        plans.append(_polished(c, wider, answer, search.goal))
     if not plans:
         if answer.stopped:
             raise KeyboardInterrupt
@@ -265,12 +273,12 @@ def _open_to_better(c: Coefficients, certificate: Certificate, gap: float) -> Co
     return replace(c, allowed=c.allowed & (v.max(axis=1, keepdims=True) - v <= gap + _AGREEMENT / len(c)))
 
 
-def _polished(c: Coefficients, arrays: GLMArrays, answer: Answer) -> np.ndarray:
+def _polished(c: Coefficients, arrays: GLMArrays, answer: Answer, goal: float) -> np.ndarray:
     choice = arrays.choice(answer.column)
     reported, recomputed = answer.objective / len(c), terms(c, choice).objective
     if abs(reported - recomputed) > _AGREEMENT:
         raise SolveError(f"the solver reports objective {reported:.9f}, its plan is worth {recomputed:.9f}")
-    return settle_ties(c, polish(c, choice)[0])
+    return settle_ties(c, polish(c, choice, goal)[0])
 
 
 def _ended(answer: Answer, what: str, config: GLMConfig) -> str:

@@ -399,5 +399,44 @@ def demo(
             raise
 
 
+bench_app = typer.Typer(no_args_is_help=True, help="Measure how long things take on this machine.")
+app.add_typer(bench_app, name="bench")
+
+
+@bench_app.command("oracle")
+def bench_oracle(
+    polygons: Annotated[int, typer.Option(help="At least so many quarter sections, in whole townships.")] = 10_000,
+    gap: Annotated[float, typer.Option(help="Relative gap at which the solve and the peer stop.")] = 1e-5,
+    seed: Annotated[int, typer.Option(help="Seed of the landscape.")] = 0,
+    peer: Annotated[bool, typer.Option("--peer", help="Time plain PuLP + HiGHS as well.")] = False,
+    peer_limit_s: Annotated[float, typer.Option(help="Time limit of the peer, seconds.")] = 120.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Time the oracle on a seeded landscape: the relaxation alone, the solve, and a peer.
+
+    Example: `landoracle bench oracle --polygons 10000 --peer`
+    """
+    from oracle.benchmark import benchmark_oracle
+
+    with refusals():
+        result = benchmark_oracle(
+            polygons, gap=gap, seed=seed, peer=peer, peer_limit_s=peer_limit_s, progress=None if as_json else err.print
+        )
+    if as_json:
+        out.print_json(json.dumps(result.to_dict()))
+        return
+    table = Table("measured", "value", title=f"{result.polygons:,} polygons, {result.pairs:,} neighbour pairs")
+    table.add_row("relaxation alone", f"{result.relaxation_s:.1f} s")
+    table.add_row("solve, with certificate and regret", f"{result.solve_s:.1f} s ({result.times_relaxation:.1f}x)")
+    table.add_row("certified gap", f"{result.gap:.1e} (asked: {result.gap_asked:.0e})")
+    table.add_row("labels", f"{result.unique:,} unique, {result.tied:,} tied, {result.undecided:,} undecided")
+    if result.peer_s is not None and result.peer_limit_s is not None and result.times_faster is not None:
+        limited = "at least " if result.peer_s >= result.peer_limit_s else ""
+        found = "no plan" if result.peer_gap is None else f"plan {result.peer_gap:.1e} below the bound"
+        table.add_row("plain PuLP + HiGHS", f"{result.peer_s:.1f} s, {found}")
+        table.add_row("faster than it", f"{limited}{result.times_faster:.0f}x")
+    out.print(table)
+
+
 if __name__ == "__main__":
     app()
