@@ -188,7 +188,8 @@ def settle_ties(c: Coefficients, choice: np.ndarray) -> np.ndarray:
         moved, settled = choice.copy(), np.zeros(len(c), dtype=bool)
         for p, k, by in zip(polygon.tolist(), to.tolist(), change, strict=True):
             near = neighbours.indices[neighbours.indptr[p] : neighbours.indptr[p + 1]]
-            if settled[p] or settled[near].any() or (by < -slack).any():
+            beside = is_habitat[p] and (settled[near] & is_habitat[near]).any()  # its gain has changed: next pass
+            if settled[p] or beside or (by < -slack).any():
                 continue
             moved[p], settled[p] = k, True
             slack = slack + by
