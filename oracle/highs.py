@@ -88,7 +88,7 @@ def run(
         given.col_value = start.tolist()
         highs.setSolution(given)
     if moved is not None and whole:
-        highs.cbMipLogging += _throttled(moved)
+        highs.cbMipInterrupt += _throttled(moved)  # cbMipLogging is silent where the output is
     stopped = _run_until(highs, began + max(seconds, 0.01) + _OVERSLEPT_S)
     info, solution = highs.getInfo(), highs.getSolution()
     return Answer(
