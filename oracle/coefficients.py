@@ -174,11 +174,16 @@ def _floors(landscape: Landscape, production: np.ndarray, config: GLMConfig) -> 
     if not asked.any() or config.floor_kind is FloorKind.TONNES:
         return asked
     if config.floor_kind is FloorKind.POTENTIAL:
-        return asked * production.sum(axis=0) / len(landscape.crops)
+        return asked * _sums(production) / len(landscape.crops)
     if landscape.current is None:
         raise ConfigurationError(
             f"floor_kind 'current' takes shares of the current production, but landscape {landscape.name!r} has no "
             "column current_land_use: add it, or set floor_kind to 'potential' or 'tonnes'"
         )
     grown = landscape.current[:, None] == np.array(landscape.crops, dtype=object)
-    return asked * (production * grown).sum(axis=0)
+    return asked * _sums(production * grown)
+
+
+def _sums(columns: np.ndarray) -> np.ndarray:
+    """Exact, so that the order of the rows does not show."""
+    return np.array([math.fsum(column) for column in columns.T])

@@ -29,6 +29,15 @@ class FloorKind(StrEnum):
     """Not a share: tonnes."""
 
 
+class Method(StrEnum):
+    """How the plan is searched for; bound, certificate and regret are the same."""
+
+    CORE = "core"
+    """Among the polygons that the relaxation's prices leave open, then among all that a better plan could change."""
+    MILP = "milp"
+    """Among all polygons at once."""
+
+
 class HabitatShare(BaseModel):
     """Least and greatest share of the landscape's area in habitat."""
 
@@ -67,6 +76,7 @@ class GLMConfig(BaseModel):
     habitat_share: HabitatShare = Field(
         default_factory=HabitatShare, description="least and greatest share of the area in habitat"
     )
+    method: Method = Field(Method.CORE, description="core, or milp: the whole programme handed to the solver")
     gap: float = Field(1e-4, ge=0, lt=1, description="relative gap to the certified bound at which the search stops")
     time_limit_s: float = Field(300.0, gt=0, description="seconds after which the solve ends")
     threads: int = Field(1, ge=1, description="threads of the solver")

@@ -30,6 +30,8 @@ TIE = 1e-9
 """Objective units within which two plans count as equally good."""
 _MOST_PARTNERS = 4_000
 _BLOCK = 4_000_000
+_FIRST_CHUNK = 16
+_TIE_PASSES = 100
 
 
 class Status(StrEnum):
@@ -128,15 +130,7 @@ def exchanges(c: Coefficients, choice: np.ndarray) -> Exchanges:
     partner_gain = np.insert(gain[order], stay, 0.0)
     partner_change = np.insert(change[order], stay, 0.0, axis=0)
 
-    found = np.full(len(polygon), -1)
-    block = max(1, _BLOCK // len(partner))
-    for start in range(0, len(polygon), block):
-        rows = slice(start, start + block)
-        feasible = partner != polygon[rows, None]
-        for r in range(len(slack)):
-            feasible &= change[rows, r, None] + partner_change[None, :, r] >= -slack[r]
-        found[rows] = np.where(feasible.any(axis=1), feasible.argmax(axis=1), -1)
-
+    found = _first_feasible(polygon, change, partner, partner_change, slack)
     ok = found >= 0
     i, k, f = polygon[ok], to[ok], found[ok]
     total = gain[ok] + partner_gain[f]
@@ -151,6 +145,58 @@ def exchanges(c: Coefficients, choice: np.ndarray) -> Exchanges:
     result.gain[~c.allowed] = -np.inf
     result.gain[i, k], result.partner[i, k], result.partner_class[i, k] = total, j, partner_class[f]
     return result
+
+
+def _first_feasible(
+    polygon: np.ndarray, change: np.ndarray, partner: np.ndarray, partner_change: np.ndarray, slack: np.ndarray
+) -> np.ndarray:
+    """(moves,) position of the first partner that makes each move feasible, -1 where none does.
+
+    Most moves need only the first few partners, so these are tried in growing chunks on what is still open.
+    """
+    found = np.full(len(polygon), -1)
+    open_moves, start, size = np.arange(len(polygon)), 0, _FIRST_CHUNK
+    while len(open_moves) and start < len(partner):
+        chunk = slice(start, start + size)
+        block = max(1, _BLOCK // size)
+        for first in range(0, len(open_moves), block):
+            rows = open_moves[first : first + block]
+            feasible = partner[chunk] != polygon[rows, None]
+            for r in range(len(slack)):
+                feasible &= change[rows, r, None] + partner_change[None, chunk, r] >= -slack[r]
+            found[rows] = np.where(feasible.any(axis=1), start + feasible.argmax(axis=1), -1)
+        open_moves = open_moves[found[open_moves] < 0]
+        start, size = start + size, 2 * size
+    return found
+
+
+def settle_ties(c: Coefficients, choice: np.ndarray) -> np.ndarray:
+    """The written rule for ties: where a polygon alone may change to an earlier class without loss, it does.
+
+    Classes stand in the landscape's order of crops, habitat last; polygons move in the order of the rows. What only
+    several polygons together could exchange stays as found.
+    """
+    habitat, neighbours = len(c.crops), _neighbours(c)
+    for _ in range(_TIE_PASSES):
+        is_habitat = choice == habitat
+        here = c.own.copy()
+        here[:, habitat] += neighbours @ is_habitat.astype(float)
+        alone = here - here[np.arange(len(c)), choice][:, None]
+        earlier = np.arange(habitat + 1) < choice[:, None]
+        polygon, to = np.nonzero(c.allowed & earlier & (alone >= -ROUNDING / 10))
+        change, slack = _resources(c, choice, polygon, to)
+        moved, settled = choice.copy(), np.zeros(len(c), dtype=bool)
+        for p, k, by in zip(polygon.tolist(), to.tolist(), change, strict=True):
+            near = neighbours.indices[neighbours.indptr[p] : neighbours.indptr[p + 1]]
+            beside = is_habitat[p] and (settled[near] & is_habitat[near]).any()  # its gain has changed: next pass
+            if settled[p] or beside or (by < -slack).any():
+                continue
+            moved[p], settled[p] = k, True
+            slack = slack + by
+        if not settled.any():
+            break
+        choice = moved
+    return choice
 
 
 def _neighbours(c: Coefficients) -> csr_array:

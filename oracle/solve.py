@@ -2,33 +2,33 @@
 
 1. The relaxation's duals become the certificate, whose bound is recomputed without the solver.
 2. HiGHS searches for the plan among the polygons that the relaxation's prices leave open (the core); only where that
-   plan is not certified to lie within the gap, among all. Exchanges of one or two polygons polish it.
+   plan is not certified to lie within the gap, among the classes that a better plan could have. Exchanges of one or
+   two polygons polish it; ties fall to the earlier class (:func:`oracle.regret.settle_ties`).
 3. Feasibility and every term are recomputed with numpy; the solver's word counts for nothing.
 """
 
 from __future__ import annotations
 
-import ctypes
-import os
-import sys
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib.metadata import version
 
-import highspy
 import numpy as np
-import pulp
+from scipy.sparse import csc_array, hstack
 
+from oracle.canonical import canonical
 from oracle.certificate import Certificate, balanced, bound, values
 from oracle.coefficients import Coefficients, SharedLengths, coefficients
 from oracle.errors import InfeasibleError, SolveError
-from oracle.glm import PulpVariables, floor_row_scale, pulp_model
-from oracle.glm_config import GLMConfig
+from oracle.glm import floor_row_scale
+from oracle.glm_arrays import GLMArrays, glm_arrays
+from oracle.glm_config import GLMConfig, Method
+from oracle.highs import Answer, Status, run
 from oracle.landscape import Landscape
 from oracle.plan import TOLERANCE, supply_t, terms, violations
-from oracle.regret import exchanges, regret
+from oracle.regret import exchanges, regret, settle_ties
 from oracle.solution import Hashes, Solution
 
 Progress = Callable[[str], None]
@@ -36,10 +36,10 @@ Progress = Callable[[str], None]
 _AGREEMENT = 1e-6  # objective units, between the solver's objective and the recomputed one
 _IMPROVEMENT = 1e-10
 _CORE_AT_MOST = 400
+_POLISHED_BEYOND_THE_GOAL = 20_000  # polygons
 _NO_MARGIN = 1e-12  # objective units: the relaxation's pair duals are degenerate
 _CORE_WORTHWHILE_FROM = 200  # polygons; below, the whole is as fast
 _FACTOR_TIME_LIMIT_S = 10.0
-_Status = highspy.HighsModelStatus
 
 
 def solve(
@@ -60,6 +60,9 @@ def solve(
     progress : callable, optional
         Receives a readable line per stage.
 
+    The same landscape, configuration and versions give the same labels whatever the order of the rows, unless the time
+    limit cuts the search short. Ctrl-C ends it with the best plan found, or with KeyboardInterrupt before there is one.
+
     Raises
     ------
     InfeasibleError
@@ -73,18 +76,19 @@ def solve(
     config = config or GLMConfig()
     say = progress or (lambda _: None)
 
-    c = coefficients(landscape, graph, config)
+    sorted_by_id = canonical(coefficients(landscape, graph, config), landscape.ids)
+    c = sorted_by_id.coefficients
     check_possible(c)
     say(f"GLM of {landscape.name}: {len(c):,} polygons, {len(c.classes)} classes, {len(c.pair_i):,} neighbour pairs")
-    model, variables = pulp_model(c)
+    arrays = glm_arrays(c)
 
-    certificate, relaxed_optimum = _relax(c, model, config)
+    certificate, relaxed_optimum = _relax(c, arrays, config)
     certificate = balanced(c, certificate)
     upper_bound = bound(c, certificate)
     say(f"relaxation: no plan exceeds {upper_bound:.6f}")
 
-    search = _Search(config, upper_bound, started + config.time_limit_s)
-    choice, solver_bound = _plan(c, model, variables, certificate, search)
+    search = _Search(config, upper_bound, started + config.time_limit_s, say)
+    choice, solver_bound = _plan(c, arrays, certificate, search)
     wrong = violations(c, choice)
     if wrong:
         raise SolveError("the solver's plan is not feasible:\n" + "\n".join(f"  - {w}" for w in wrong))
@@ -94,14 +98,14 @@ def solve(
     below = (upper_bound - plan.objective) / upper_bound if upper_bound > 0 else 0.0
     say(f"plan: objective {plan.objective:.6f}, at most {100 * below:.2g} % below the optimum")
 
-    judged = regret(c, choice, certificate)
+    judged = sorted_by_id.regret_back(regret(c, choice, certificate))
     counts = {s: int((judged.status == s).sum()) for s in np.unique(judged.status)}
     say("labels: " + ", ".join(f"{count:,} {status}" for status, count in counts.items()))
     return Solution(
         landscape=landscape.name,
         classes=c.classes,
         ids=landscape.ids,
-        land_use=np.array(c.classes, dtype=object)[choice],
+        land_use=np.array(c.classes, dtype=object)[sorted_by_id.back(choice)],
         status=judged.status,
         regret_low=judged.low,
         regret_high=judged.high,
@@ -113,7 +117,7 @@ def solve(
         shadow_price=dict(zip(c.crops, (certificate.floor_multiplier * c.currency_per_unit).tolist(), strict=True)),
         habitat_price=c.habitat_price,
         adjacency_price=c.adjacency_price,
-        certificate=certificate,
+        certificate=sorted_by_id.certificate_back(certificate),
         hashes=Hashes(landscape.sha256, graph.sha256, config.sha256),
         config=config,
         wall_time_s=time.monotonic() - started,
@@ -127,9 +131,21 @@ class _Search:
     config: GLMConfig
     upper_bound: float
     deadline: float
+    say: Progress
 
     def left(self) -> float:
         return self.deadline - time.monotonic()
+
+    @property
+    def goal(self) -> float:
+        return self.upper_bound * (1.0 - self.config.gap)
+
+    def run(self, c: Coefficients, arrays: GLMArrays, seconds: float, gap: float) -> Answer:
+        def moved(plan: float, bound_: float) -> None:
+            found = f"plan {plan / len(c):.6f}, gap {(bound_ - plan) / bound_:.1e}" if plan > 0 else "no plan yet"
+            self.say(f"search: {found}, solver's bound {bound_ / len(c):.6f}")
+
+        return run(arrays, self.config, seconds, whole=True, gap=gap, moved=moved)
 
 
 def check_possible(c: Coefficients) -> None:
@@ -163,9 +179,14 @@ def check_possible(c: Coefficients) -> None:
         )
 
 
-def polish(c: Coefficients, choice: np.ndarray, at_most: int = 200) -> tuple[np.ndarray, int]:
-    """Take the best feasible exchange of one or two polygons until none improves the plan; (plan, exchanges made)."""
+def polish(c: Coefficients, choice: np.ndarray, goal: float = math.inf, at_most: int = 200) -> tuple[np.ndarray, int]:
+    """Take the best feasible exchange of one or two polygons until none improves the plan; (plan, exchanges made).
+
+    Beyond 20,000 polygons it ends as soon as the objective reaches ``goal``.
+    """
     for step in range(at_most):
+        if len(c) > _POLISHED_BEYOND_THE_GOAL and terms(c, choice).objective >= goal:
+            return choice, step
         best = exchanges(c, choice)
         polygon, to = np.unravel_index(int(np.argmax(best.gain)), best.gain.shape)
         if best.gain[polygon, to] <= _IMPROVEMENT:
@@ -174,31 +195,29 @@ def polish(c: Coefficients, choice: np.ndarray, at_most: int = 200) -> tuple[np.
     return choice, at_most
 
 
-def _relax(c: Coefficients, model: pulp.LpProblem, config: GLMConfig) -> tuple[Certificate, float]:
+def _relax(c: Coefficients, arrays: GLMArrays, config: GLMConfig) -> tuple[Certificate, float]:
     """The relaxation's duals, clipped to what a certificate may be, and its optimum."""
-    highs = _run(model, config, config.time_limit_s, mip=False)
-    status = highs.getModelStatus()
-    if status == _Status.kInfeasible:
+    answer = run(arrays, config, config.time_limit_s, whole=False)
+    if answer.stopped:
+        raise KeyboardInterrupt
+    if answer.infeasible:
         raise _jointly_infeasible(c, config)
-    if status != _Status.kOptimal:
-        raise SolveError(_ended(highs, "the relaxation", config))
-    dual = np.array(highs.getSolution().row_dual)
-    rows, n = _rows(model), len(c)
-
-    def price(name: str) -> float:  # the model's objective is n times the GLM's
-        return abs(float(dual[rows[name].index])) / n if name in rows else 0.0
-
-    scale = floor_row_scale(c)
-    first = np.array([price(f"pair_{e}_i") for e in range(len(c.pair_i))])
-    share = np.divide(first, c.pair_gain, out=np.full(len(first), 0.5), where=c.pair_gain > 0)
-    mean_area = c.area_ha.mean()
+    if answer.status != Status.kOptimal:
+        raise SolveError(_ended(answer, "the relaxation", config))
+    n = len(c)
+    price = np.abs(answer.row_dual) / n  # the model's objective is n times the GLM's
+    first, floors, habitat = np.split(price[n:], [2 * len(c.pair_i), 2 * len(c.pair_i) + len(arrays.floors)])
+    multiplier = np.zeros(len(c.crops))
+    multiplier[arrays.floors] = floors / floor_row_scale(c)[arrays.floors]
+    share = np.divide(first[::2], c.pair_gain, out=np.full(len(c.pair_i), 0.5), where=c.pair_gain > 0)
+    of_habitat = dict(zip(arrays.habitat_rows, (habitat / c.area_ha.mean()).tolist(), strict=True))
     certificate = Certificate(
-        floor_multiplier=np.array([price(f"floor_{k}") / scale[k] for k in range(len(c.crops))]),
-        habitat_least=price("habitat_least") / mean_area,
-        habitat_greatest=price("habitat_greatest") / mean_area,
+        floor_multiplier=multiplier,
+        habitat_least=of_habitat.get("habitat_least", 0.0),
+        habitat_greatest=of_habitat.get("habitat_greatest", 0.0),
         pair_share=np.clip(share, 0.0, 1.0),
     )
-    return certificate, -highs.getInfo().objective_function_value / n
+    return certificate, answer.objective / n
 
 
 def _core(c: Coefficients, certificate: Certificate) -> Coefficients | None:
@@ -216,111 +235,82 @@ def _core(c: Coefficients, certificate: Certificate) -> Coefficients | None:
     return replace(c, allowed=loss <= clear[min(len(clear) // 4, _CORE_AT_MOST)])
 
 
-def _plan(
-    c: Coefficients, model: pulp.LpProblem, variables: PulpVariables, certificate: Certificate, search: _Search
-) -> tuple[np.ndarray, float]:
-    """A plan and the solver's own bound: from the core, if certified to lie within the gap, else from the whole."""
-    core = _core(c, certificate)
-    from_core = None
+def _plan(c: Coefficients, arrays: GLMArrays, certificate: Certificate, search: _Search) -> tuple[np.ndarray, float]:
+    """A plan and the solver's own bound.
+
+    First from the core. Where that plan is not certified to lie within the gap, from the classes that a better plan
+    could have: one that loses more at the certificate's prices than bound less plan cannot. Else from the whole.
+    """
+    gap, plans, wider = search.config.gap, [], arrays
+    core = _core(c, certificate) if search.config.method is Method.CORE else None
     if core is not None:
-        core_model, core_variables = pulp_model(core)
-        highs = _run(core_model, search.config, search.left() / 4, mip=True, gap=search.config.gap / 2)
-        if _has_plan(highs):
-            from_core, _ = polish(c, _choice(highs, core_variables, core))
-            if terms(c, from_core).objective >= search.upper_bound * (1.0 - search.config.gap):
-                return from_core, np.inf
-    highs = _run(model, search.config, search.left(), mip=True)
-    if highs.getModelStatus() == _Status.kInfeasible and from_core is None:
-        raise _jointly_infeasible(c, search.config)
-    plans = [] if from_core is None else [from_core]
-    if _has_plan(highs):
-        plans.append(polish(c, _choice(highs, variables, c))[0])
+        core_arrays = glm_arrays(core)
+        answer = search.run(c, core_arrays, search.left() / 4, gap / 2)
+        if answer.has_plan:
+            plans.append(_polished(c, core_arrays, answer, search.goal))
+            objective = terms(c, plans[0]).objective
+            if objective >= search.goal or answer.stopped:
+                return plans[0], np.inf
+            wider = glm_arrays(_open_to_better(c, certificate, search.upper_bound - objective))
+        elif answer.stopped:
+            raise KeyboardInterrupt
+    answer = search.run(c, wider, search.left(), gap)
+    if answer.has_plan:
+        plans.append(_polished(c, wider, answer, search.goal))
     if not plans:
-        raise SolveError(_ended(highs, "the search for a plan", search.config))
-    return max(plans, key=lambda choice: terms(c, choice).objective), -highs.getInfo().mip_dual_bound / len(c)
+        if answer.stopped:
+            raise KeyboardInterrupt
+        if answer.infeasible:
+            raise _jointly_infeasible(c, search.config)
+        raise SolveError(_ended(answer, "the search for a plan", search.config))
+    best = max(plans, key=lambda choice: terms(c, choice).objective)
+    return best, max(answer.bound / len(c), terms(c, best).objective)
 
 
-def _has_plan(highs: highspy.Highs) -> bool:
-    """Whether there is a whole-polygon plan at all; without one every variable reads 0."""
-    return highs.getInfo().primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
+def _open_to_better(c: Coefficients, certificate: Certificate, gap: float) -> Coefficients:
+    """The GLM with only the classes that a plan better by up to ``gap`` objective units could have."""
+    v = values(c, certificate)
+    return replace(c, allowed=c.allowed & (v.max(axis=1, keepdims=True) - v <= gap + _AGREEMENT / len(c)))
 
 
-def _choice(highs: highspy.Highs, variables: PulpVariables, c: Coefficients) -> np.ndarray:
-    column = np.array(highs.getSolution().col_value)
-    index = np.array([[v.index for v in row] for row in variables.x])
-    choice = column[index].argmax(axis=1)
-    reported, recomputed = -highs.getInfo().objective_function_value / len(c), terms(c, choice).objective
+def _polished(c: Coefficients, arrays: GLMArrays, answer: Answer, goal: float) -> np.ndarray:
+    choice = arrays.choice(answer.column)
+    reported, recomputed = answer.objective / len(c), terms(c, choice).objective
     if abs(reported - recomputed) > _AGREEMENT:
         raise SolveError(f"the solver reports objective {reported:.9f}, its plan is worth {recomputed:.9f}")
-    return choice
+    return settle_ties(c, polish(c, choice, goal)[0])
 
 
-def _rows(model: pulp.LpProblem) -> dict[str, pulp.LpConstraint]:
-    return {row.name: row for row in model.constraints()}
-
-
-@cache
-def _print_banner_on_stderr() -> None:
-    """HiGHS prints two lines on standard output, once per process and whatever its options: keep that for results."""
-    sys.stdout.flush()
-    saved = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        highspy.Highs()
-        ctypes.CDLL(None).fflush(None)
-    finally:
-        os.dup2(saved, 1)
-        os.close(saved)
-
-
-def _run(
-    model: pulp.LpProblem, config: GLMConfig, seconds: float, *, mip: bool, gap: float | None = None
-) -> highspy.Highs:
-    """Run HiGHS on the PuLP model and return HiGHS itself: PuLP's status says "optimal" after a time limit too."""
-    _print_banner_on_stderr()
-    highspy.Highs.resetGlobalScheduler(True)  # else another number of threads in one process is an error
-    model.solve(
-        pulp.HiGHS(
-            mip=mip,
-            msg=False,
-            timeLimit=max(seconds, 0.01),
-            threads=config.threads,
-            gapRel=config.gap if gap is None else gap,
-            gapAbs=0.0,
-            random_seed=config.seed,
-            mip_feasibility_tolerance=TOLERANCE / 10,
-        )
-    )
-    return model.solverModel
-
-
-def _ended(highs: highspy.Highs, what: str, config: GLMConfig) -> str:
-    status = highs.getModelStatus()
-    if status == _Status.kTimeLimit:
+def _ended(answer: Answer, what: str, config: GLMConfig) -> str:
+    if answer.status in (Status.kTimeLimit, Status.kInterrupt):
         return f"{what} found nothing within {config.time_limit_s:g} s: raise time_limit_s, or lower the supply floors"
-    return f"{what} ended with the solver's status {highs.modelStatusToString(status)!r}"
+    return f"{what} ended with the solver's status {answer.ended!r}"
 
 
 def _jointly_infeasible(c: Coefficients, config: GLMConfig) -> InfeasibleError:
     """Each floor can be met alone, all together cannot: the largest common factor of the floors that can."""
-    model, _ = pulp_model(c)
-    factor = pulp.LpVariable("factor", 0, 1)
-    scale = floor_row_scale(c)
-    rows = _rows(model)
-    for k in np.flatnonzero(c.floor_t > 0).tolist():
-        row = rows[f"floor_{k}"]
-        row.addInPlace(-c.floor_t[k] / scale[k] * factor)
-        row.changeRHS(0.0)
-    model.setObjective(1.0 * factor)
-    highs = _run(model, config, min(_FACTOR_TIME_LIMIT_S, config.time_limit_s), mip=True)
+    arrays = glm_arrays(c)
+    rows = arrays.first_floor + np.arange(len(arrays.floors))
+    lower = arrays.row_lower.copy()
+    lower[rows] = 0.0
+    factor = np.zeros(len(lower))
+    factor[rows] = -(c.floor_t / floor_row_scale(c))[arrays.floors]
+    with_factor = replace(
+        arrays,
+        gain=np.append(np.zeros(len(arrays.gain)), 1.0),
+        upper=np.append(arrays.upper, 1.0),
+        matrix=hstack([arrays.matrix, csc_array(factor[:, None])], format="csc"),
+        row_lower=lower,
+    )
+    answer = run(with_factor, config, min(_FACTOR_TIME_LIMIT_S, config.time_limit_s), whole=True, gap=config.gap)
     asked = ", ".join(f"{crop} {floor:,.0f} t" for crop, floor in zip(c.crops, c.floor_t, strict=True) if floor > 0)
-    if not _has_plan(highs):
+    if not answer.has_plan:
         least, greatest = c.habitat_share
         return InfeasibleError(
             f"no plan has {least:.2%} to {greatest:.2%} of the area in habitat with these polygons and locks: "
             "widen habitat_share or free locked polygons"
         )
-    common = min(float(highs.getSolution().col_value[factor.index]), 1.0)
+    common = min(float(answer.column[-1]), 1.0)
     return InfeasibleError(
         f"each supply floor can be met alone, but not all together ({asked}): "
         f"all of them times {np.floor(common * 1000) / 1000:.3f} can be met; lower some, or widen habitat_share"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from oracle.canonical import canonical
 from oracle.certificate import bound
 from oracle.coefficients import Coefficients, coefficients
 from oracle.errors import CertificateError, LandscapeError, name_some
@@ -148,7 +149,14 @@ def _check_bound(c: Coefficients, solution: Solution) -> None:
 
 
 def _check_regret(c: Coefficients, solution: Solution) -> None:
-    found = regret(c, solution.choice, solution.certificate)
+    sorted_by_id = canonical(c, solution.ids)
+    found = sorted_by_id.regret_back(
+        regret(
+            sorted_by_id.coefficients,
+            solution.choice[sorted_by_id.order],
+            sorted_by_id.certificate_here(solution.certificate),
+        )
+    )
     for end, stated, recomputed in (
         ("low", solution.regret_low, found.low),
         ("high", solution.regret_high, found.high),

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
 from pydantic import ValidationError
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from oracle.errors import ConfigurationError, LandoracleError, TrainingError
+from oracle.errors import ConfigurationError, TrainingError
 from oracle.glm_config import GLMConfig
+from pipeline.bench import bench_app
+from pipeline.terminal import JsonOption, as_text, err, out, refusals, show
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,8 +39,7 @@ app = typer.Typer(
 )
 landscape_app = typer.Typer(no_args_is_help=True, help="Check a file of polygons, or make a synthetic landscape.")
 app.add_typer(landscape_app, name="landscape")
-
-out, err = Console(), Console(stderr=True, highlight=False)
+app.add_typer(bench_app, name="bench")
 
 File = Annotated[
     Path,
@@ -50,47 +48,12 @@ File = Annotated[
 RecipeOption = Annotated[
     Path | None, typer.Option("--recipe", help="YAML that names columns, units, crops and the GLM's settings.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 ProfileOption = Annotated[str, typer.Option(help="Training profile: pocket, smollm2, gpu, or a YAML file.")]
 PlanArgument = Annotated[Path, typer.Argument(help="Folder that `landoracle solve` wrote.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Change a setting, e.g. grpo.beta=0.01; repeatable.")
 ]
 DatasetArgument = Annotated[Path, typer.Argument(help="Folder that `landoracle prompts` wrote.")]
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """End with exit code 1 and one clear message where the input or the result is not good."""
-    try:
-        yield
-    except LandoracleError as error:
-        err.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
-        raise typer.Exit(1) from error
-    except OSError as error:
-        err.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
-        raise typer.Exit(1) from error
-
-
-def show(values: dict[str, Any], as_json: bool, title: str) -> None:
-    """Print figures as a two-column table, or as JSON."""
-    if as_json:
-        typer.echo(json.dumps(values, indent=2, ensure_ascii=False))
-        return
-    table = Table(title=title, show_header=False, title_justify="left", title_style="bold")
-    for key, value in values.items():
-        table.add_row(key.replace("_", " "), _text(value))
-    out.print(table)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return "\n".join(f"{k}: {_text(v)}" for k, v in value.items()) or "none"
-    if isinstance(value, list | tuple):
-        return "\n".join(map(_text, value)) or "none"
-    if isinstance(value, float):
-        return f"{value:,.3f}" if abs(value) >= 0.01 or value == 0 else f"{value:.2e}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
 @landscape_app.command("check")
@@ -279,7 +242,7 @@ def _connectivity_figures(
 def _side_by_side(figures: dict[str, dict[str, Any]]) -> dict[str, str]:
     """A row per figure: the plan's, and in brackets that of the current land use where it is known."""
     planned, now = figures["connectivity_of_plan"], figures.get("connectivity_now")
-    return {key: _text(value) + (f" (now {_text(now[key])})" if now else "") for key, value in planned.items()}
+    return {key: as_text(value) + (f" (now {as_text(now[key])})" if now else "") for key, value in planned.items()}
 
 
 def _open_plan(folder: Path) -> tuple[Landscape, NeighbourGraph, Solution]:
@@ -517,40 +480,6 @@ def demo(
         except KeyboardInterrupt:
             err.print("stopped; the same command goes on from here")
             raise
-
-
-bench_app = typer.Typer(no_args_is_help=True, help="Measure Landoracle itself; docs/benchmarks.md has figures.")
-app.add_typer(bench_app, name="bench")
-
-
-@bench_app.command("graph")
-def bench_graph(
-    polygons: Annotated[
-        list[int] | None, typer.Option(help="How many quarter sections; repeatable. 10,000, 30,000 and 100,000.")
-    ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Turns of each builder; the median counts.")] = 3,
-    as_json: JsonOption = False,
-) -> None:
-    """Time the neighbour graph beside libpysal's strict rook contiguity, on the same polygons in the same run.
-
-    Example: `landoracle bench graph --polygons 100000` (`--json` for machines)
-    """
-    from benchmarks.graph import SIZES, run
-
-    with refusals(), err.status("measuring ..."):
-        measured = run(polygons or SIZES, repeats)
-    if as_json:
-        typer.echo(json.dumps(measured.to_dict(), indent=2))
-        return
-    table = Table(title="Neighbour graph of quarter sections", title_justify="left", title_style="bold")
-    for heading in ("polygons", "neighbour graph, s", "libpysal rook, strict, s", "ratio", "peak memory, MB"):
-        table.add_column(heading, justify="right")
-    for m in measured.sizes:
-        seconds = (f"{m.graph_s:.2f}", f"{m.libpysal_s:.2f}", f"{m.ratio:.2f}")
-        table.add_row(f"{m.polygons:,}", *seconds, f"{m.memory_peak_mb:,.0f} ({m.memory_before_mb:,.0f} before)")
-    out.print(table)
-    if measured.growth_exponent is not None:
-        out.print(f"time grows with the number of polygons to the power of {measured.growth_exponent:.2f}")
 
 
 if __name__ == "__main__":

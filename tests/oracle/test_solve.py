@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 
 import highspy
 import numpy as np
@@ -15,8 +16,11 @@ from oracle.certificate import bound
 from oracle.coefficients import Coefficients, coefficients
 from oracle.errors import ConfigurationError, InfeasibleError, SolveError
 from oracle.glm import pulp_model
-from oracle.glm_config import FloorKind, GLMConfig, HabitatShare
+from oracle.glm_config import FloorKind, GLMConfig, HabitatShare, Method
+from oracle.landscape import Landscape
+from oracle.neighbours import neighbour_graph
 from oracle.plan import terms, violations
+from oracle.regret import settle_ties
 from oracle.solve import polish, solve
 
 from .conftest import FOUR_CROPS, build_grid_graph, build_grid_landscape
@@ -237,3 +241,65 @@ def test_the_solver_in_use_has_not_the_false_optimum_of_highspy_1_14_0():
     model.solve(pulp.HiGHS(msg=False))
     assert pulp.value(model.objective) == pytest.approx(9.0)
     assert highspy.Highs().version() != "1.14.0"
+
+
+def shuffled(landscape: Landscape, seed: int) -> tuple[Landscape, np.ndarray]:
+    order = np.random.default_rng(seed).permutation(len(landscape))
+    return Landscape(landscape.name, landscape.polygons.iloc[order].reset_index(drop=True), landscape.crops), order
+
+
+@pytest.mark.parametrize(("seed", "threads"), [(0, 1), (1, 1), (2, 2)])
+def test_labels_do_not_depend_on_the_order_of_the_rows_nor_on_threads(seed, threads):
+    landscape = build_grid_landscape(15, 16, seed=4)
+    other, order = shuffled(landscape, seed)
+    config = GLMConfig(supply_floors=dict.fromkeys(FOUR_CROPS, 0.6), gap=2e-3)
+    first = solve(landscape, neighbour_graph(landscape), config)
+    second = solve(other, neighbour_graph(other), config.model_copy(update={"threads": threads}))
+    assert second.land_use.tolist() == first.land_use[order].tolist()
+    assert second.status.tolist() == first.status[order].tolist()
+    np.testing.assert_allclose(second.regret_low, first.regret_low[order], rtol=0, atol=1e-12)
+    assert second.upper_bound == pytest.approx(first.upper_bound, abs=1e-14)
+
+
+def test_the_certificate_of_shuffled_rows_proves_the_same_bound_in_the_files_order():
+    landscape, _ = shuffled(build_grid_landscape(6, 6, seed=2), 3)
+    graph, config = neighbour_graph(landscape), GLMConfig(supply_floors={"wheat": 0.8})
+    solution = solve(landscape, graph, config)
+    c = coefficients(landscape, graph, config)
+    assert bound(c, solution.certificate) == pytest.approx(solution.upper_bound, abs=1e-14)
+
+
+def test_a_tie_falls_to_the_earlier_class():
+    """Wheat and oat are worth the same on every field, so the rule says wheat, whatever was found."""
+    landscape = build_grid_landscape(
+        2, 3, crops=("wheat", "oat"), yields=np.full((6, 2), 3.0), connectivity=np.zeros(6)
+    )
+    c = coefficients(landscape, build_grid_graph(2, 3), GLMConfig(prices={"wheat": 200.0, "oat": 200.0}))
+    assert settle_ties(c, np.array([1, 0, 1, 1, 0, 1])).tolist() == [0] * 6
+    floor = GLMConfig(prices={"wheat": 200.0, "oat": 200.0}, supply_floors={"oat": 0.99})
+    asked = coefficients(landscape, build_grid_graph(2, 3), floor)  # oat on half of the fields: three must stay
+    assert settle_ties(asked, np.ones(6, dtype=int)).tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_both_methods_find_a_plan_within_the_gap_of_one_bound():
+    landscape, graph = build_grid_landscape(16, 16, seed=8), build_grid_graph(16, 16)
+    config = GLMConfig(supply_floors=dict.fromkeys(FOUR_CROPS, 0.6), gap=2e-3)
+    core = solve(landscape, graph, config)
+    milp = solve(landscape, graph, config.model_copy(update={"method": Method.MILP}))
+    assert core.upper_bound == pytest.approx(milp.upper_bound, abs=1e-12)
+    assert core.objective == pytest.approx(milp.objective, rel=2 * config.gap)
+
+
+def test_ctrl_c_returns_the_best_plan_found_with_its_proof():
+    """Ctrl-C is sent as soon as the search for whole plans tells of a plan."""
+    landscape, graph = build_grid_landscape(20, 20), build_grid_graph(20, 20)
+    config = GLMConfig(supply_floors=dict.fromkeys(FOUR_CROPS, 0.6), gap=0.0, method=Method.MILP, time_limit_s=20.0)
+
+    def interrupt(line: str) -> None:
+        if "search: plan" in line:
+            signal.raise_signal(signal.SIGINT)
+
+    solution = solve(landscape, graph, config, interrupt)
+    assert solution.wall_time_s < 15.0
+    assert not violations(coefficients(landscape, graph, config), solution.choice)
+    assert 0 < solution.gap < 1e-2

@@ -1,0 +1,51 @@
+"""What the commands share on the terminal: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from oracle.errors import LandoracleError
+
+out, err = Console(), Console(stderr=True, highlight=False)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """End with exit code 1 and one clear message where the input or the result is not good."""
+    try:
+        yield
+    except (LandoracleError, OSError) as error:
+        err.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
+        raise typer.Exit(1) from error
+
+
+def show(values: dict[str, Any], as_json: bool, title: str) -> None:
+    """Print figures as a two-column table, or as JSON."""
+    if as_json:
+        typer.echo(json.dumps(values, indent=2, ensure_ascii=False))
+        return
+    table = Table(title=title, show_header=False, title_justify="left", title_style="bold")
+    for key, value in values.items():
+        table.add_row(key.replace("_", " "), as_text(value))
+    out.print(table)
+
+
+def as_text(value: Any) -> str:
+    """A figure, or a structure of them, as a cell of a table."""
+    if isinstance(value, dict):
+        return "\n".join(f"{k}: {as_text(v)}" for k, v in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return "\n".join(map(as_text, value)) or "none"
+    if isinstance(value, float):
+        return f"{value:,.3f}" if abs(value) >= 0.01 or value == 0 else f"{value:.2e}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
