@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,19 @@ from oracle.errors import LandoracleError
 out, err = Console(), Console(stderr=True, highlight=False)
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+File = Annotated[
+    Path,
+    typer.Argument(help="Polygons: GeoPackage, GeoJSON, Shapefile, File Geodatabase (or a zip of them), GeoParquet."),
+]
+RecipeOption = Annotated[
+    Path | None, typer.Option("--recipe", help="YAML that names columns, units, crops and the GLM's settings.")
+]
+ProfileOption = Annotated[str, typer.Option(help="Training profile: pocket, smollm2, gpu, or a YAML file.")]
+PlanArgument = Annotated[Path, typer.Argument(help="Folder that `landoracle solve` wrote.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="Change a setting, e.g. grpo.beta=0.01; repeatable.")
+]
+DatasetArgument = Annotated[Path, typer.Argument(help="Folder that `landoracle prompts` wrote.")]
 
 
 @contextmanager

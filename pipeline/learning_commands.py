@@ -1,0 +1,164 @@
+"""Commands on learning: prompts, training, evaluation, and the demo of everything."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from pydantic import ValidationError
+from rich.table import Table
+
+from oracle.errors import TrainingError
+from pipeline.terminal import (
+    DatasetArgument,
+    JsonOption,
+    ProfileOption,
+    SetOption,
+    err,
+    out,
+    refusals,
+    show,
+)
+
+if TYPE_CHECKING:
+    pass
+
+learning_app = typer.Typer()
+
+
+@learning_app.command("prompts")
+def prompts_command(
+    plans: Annotated[list[Path], typer.Argument(help="Folders that `landoracle solve` wrote.")],
+    to: Annotated[Path, typer.Option("--out", help="Folder for the dataset.")],
+    held_out: Annotated[
+        list[Path] | None, typer.Option(help="A plan to hold out as a whole landscape; repeatable.")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Take the prompt's form from this training profile; the options below win.")
+    ] = None,
+    order: Annotated[int | None, typer.Option(min=0, max=2, help="Neighbours shown: 0, 1 or 2 steps.")] = None,
+    context: Annotated[str | None, typer.Option(help="none or prices.")] = None,
+    style: Annotated[str | None, typer.Option(help="think or answer_only.")] = None,
+    layout: Annotated[str | None, typer.Option(help="full or compact.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a labelled, split prompt of every polygon of solved landscapes.
+
+    Example: `landoracle prompts plan-a plan-b --held-out plan-c --out dataset --profile pocket`
+    """
+    from pipeline.plans import read_plan
+    from prompts.config import PromptConfig
+    from prompts.dataset import build_dataset
+    from prompts.split import Role
+    from training.config import load_profile
+
+    with refusals():
+        base = load_profile(profile).prompts if profile else PromptConfig()
+        given = {"order": order, "context": context, "style": style, "layout": layout}
+        try:
+            config = PromptConfig.model_validate(base.model_dump() | {k: v for k, v in given.items() if v is not None})
+        except ValidationError as error:
+            raise typer.BadParameter("; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors())) from error
+        sources = [read_plan(p, Role.TRAIN) for p in plans] + [read_plan(p, Role.HELD_OUT) for p in held_out or []]
+        dataset = build_dataset(sources, config)
+        dataset.save(to)
+    values = {
+        "prompts_per_split": {name: record.prompts for name, record in dataset.manifest.splits.items()},
+        "notes": list(dataset.manifest.notes),
+        "written": str(to),
+    }
+    show(values, as_json, "Prompt dataset")
+
+
+@learning_app.command()
+def train(
+    dataset: DatasetArgument,
+    to: Annotated[Path, typer.Option("--out", help="Folder for the runs: OUT/sft and OUT/grpo.")],
+    profile: ProfileOption = "pocket",
+    changes: SetOption = None,
+    stage: Annotated[str, typer.Option(help="all, sft, or grpo (which starts from OUT/sft).")] = "all",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the commands and check all that could stop them; train nothing.")
+    ] = False,
+) -> None:
+    """Train a model on a dataset: SFT, then GRPO. An interrupted run goes on where it was.
+
+    Example: `landoracle train dataset --out runs/mine --profile pocket`
+    """
+    from training.config import Stage
+    from training.launch import check_command, run_command, training_command
+
+    if stage not in ("all", *(s.value for s in Stage)):
+        raise typer.BadParameter(f"--stage must be all, sft or grpo, not {stage!r}")
+    with refusals():
+        for each in Stage if stage == "all" else (Stage(stage),):
+            start = to / Stage.SFT if each is Stage.GRPO else None
+            command = training_command(each, dataset, profile, to / each, start=start, overrides=changes or [])
+            if not dry_run:
+                run_command(command)
+                continue
+            typer.echo(shlex.join(command))
+            if start is None or start.is_dir():
+                run_command(check_command(each, dataset, profile, start=start, overrides=changes or []))
+
+
+@learning_app.command()
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="Folder that `landoracle train` wrote, or one model.")],
+    dataset: DatasetArgument,
+    to: Annotated[Path | None, typer.Option("--out", help="Folder for the figures; RUN/evaluation by default.")] = None,
+    profile: ProfileOption = "pocket",
+    changes: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Accuracy on held-out polygons, with intervals, beside baselines on the same rows.
+
+    Example: `landoracle evaluate runs/mine dataset`
+    """
+    from pipeline.report import STAGE_NAMES
+    from training.evaluate import EVALUATION
+    from training.launch import evaluation_command, run_command
+    from training.run import RUN
+
+    with refusals():
+        models = {name: run / stage for stage, name in STAGE_NAMES.items() if (run / stage / RUN).is_file()}
+        if (run / RUN).is_file():
+            models = {run.name: run}
+        if not models:
+            raise TrainingError(f"{run} holds no finished run; train one with `landoracle train {dataset} --out {run}`")
+        folder = to or run / "evaluation"
+        run_command(evaluation_command(dataset, profile, folder, models, overrides=changes or []))
+        evaluation = json.loads((folder / EVALUATION).read_text(encoding="utf-8"))
+    if as_json:
+        typer.echo(json.dumps(evaluation, indent=2))
+        return
+    for split in sorted({s for by_split in evaluation["models"].values() for s in by_split}):
+        table = Table("decides", "accuracy", "95 % interval", "rows", title=split, title_justify="left")
+        for name, by_split in (evaluation["models"] | evaluation["baselines"]).items():
+            of = by_split[split]
+            interval = f"{of['wilson']['low']:.1%} to {of['wilson']['high']:.1%}"
+            table.add_row(name.replace("_", " "), f"{of['accuracy']:.1%}", interval, f"{of['rows']:,}")
+        out.print(table)
+
+
+@learning_app.command()
+def demo(
+    to: Annotated[str, typer.Option("--out", help="Folder below the project.")] = "runs/demo",
+    profile: ProfileOption = "pocket",
+    changes: SetOption = None,
+) -> None:
+    """The whole chain on the embedded landscapes: from polygons to held-out accuracy and a report.
+
+    Example: `landoracle demo` (about ten minutes on two CPU cores; Ctrl-C is safe, the same command goes on)
+    """
+    from pipeline.demo import run_demo
+
+    with refusals():
+        try:
+            run_demo(to, profile, changes or [], out)
+        except KeyboardInterrupt:
+            err.print("stopped; the same command goes on from here")
+            raise

@@ -1,0 +1,245 @@
+"""Commands on plans: solve a landscape, check the proof, explain a polygon, trade crop value for connectivity."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+from pydantic import ValidationError
+from rich.table import Table
+
+from oracle.errors import ConfigurationError
+from oracle.glm_config import GLMConfig
+from pipeline.terminal import (
+    File,
+    JsonOption,
+    PlanArgument,
+    RecipeOption,
+    as_text,
+    err,
+    out,
+    refusals,
+    show,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from oracle.landscape import Landscape
+    from oracle.neighbours import NeighbourGraph
+    from oracle.solution import Solution
+
+plan_app = typer.Typer()
+
+
+@plan_app.command("solve")
+def solve_command(
+    file: File,
+    to: Annotated[Path, typer.Option("--out", help="Folder for labels, solution, certificate and map.")],
+    recipe: RecipeOption = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a GLM setting, e.g. connectivity_weight=0.3; repeatable.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the optimum of a whole landscape and prove it: labels, supply, shadow prices, certificate, map.
+
+    Example: `landoracle solve farms.gpkg --out plan --set supply_floors.wheat=0.5`
+    """
+    from oracle.intake import read_landscape
+    from oracle.neighbours import neighbour_graph
+    from oracle.recipe import recipe_for
+    from oracle.solution import save_solution
+    from oracle.solve import solve
+
+    with refusals():
+        chosen = recipe_for(file, recipe)
+        landscape, report = read_landscape(file, chosen)
+        for remark in (*report.repairs, *report.dropped, *report.warnings):
+            err.print(str(remark), style="dim", markup=False, soft_wrap=True)
+        built = neighbour_graph(landscape)
+        config = changed(chosen.glm, changes or [])
+        with err.status("solving ...") as status:
+            solution = solve(landscape, built, config, progress=lambda line: status.update(line))
+        save_solution(to, landscape, built, solution)
+        connected = _connectivity_figures(to, landscape, built, solution.land_use)
+    connected = connected if as_json else _side_by_side(connected)
+    show(_plan_figures(solution, to) | connected, as_json, f"Plan of {landscape.name}")
+
+
+def changed(config: GLMConfig, changes: Sequence[str]) -> GLMConfig:
+    """``config`` with changes written ``key=value`` or ``key.crop=value`` applied.
+
+    Raises
+    ------
+    ConfigurationError
+        Where a key or value is not one.
+    """
+    values = config.model_dump(mode="json")
+    for change in changes:
+        key, equals, text = change.partition("=")
+        *parents, leaf = key.strip().split(".")
+        section: Any = values
+        for parent in parents:
+            section = section.get(parent) if isinstance(section, dict) else None
+        if not equals or not isinstance(section, dict):
+            raise ConfigurationError(f"--set {change!r}: write key=value, e.g. gap=1e-5 or prices.wheat=280")
+        section[leaf] = yaml.safe_load(text)
+    try:
+        return GLMConfig.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ConfigurationError(f"--set: {problems}") from error
+
+
+def _plan_figures(solution: Any, folder: Path) -> dict[str, Any]:
+    names, counts = _counts(solution.land_use)
+    return {
+        "polygons_per_class": dict(zip(names, counts, strict=True)),
+        "objective": solution.objective,
+        "upper_bound": solution.upper_bound,
+        "gap": solution.gap,
+        "supply": {
+            crop: f"{supply:,.0f} t, floor {floor:,.0f} t, shadow price {solution.shadow_price[crop]:,.2f} per t"
+            for crop, supply, floor in zip(solution.crops, solution.supply_t, solution.floor_t, strict=True)
+        },
+        "labels": {s: n for s, n in zip(*_counts(solution.status), strict=True)},
+        "wall_time_s": round(solution.wall_time_s, 2),
+        "written": str(folder),
+    }
+
+
+def _counts(values: Any) -> tuple[list[str], list[int]]:
+    import numpy as np
+
+    names, counts = np.unique(values.astype(str), return_counts=True)
+    return names.tolist(), counts.tolist()
+
+
+def _connectivity_figures(
+    folder: Path, landscape: Landscape, graph: NeighbourGraph, land_use: np.ndarray, dispersal_m: float | None = None
+) -> dict[str, Any]:
+    """Connectivity of a plan and, where it is known, of the current land use; also written beside the plan."""
+    from dataclasses import asdict
+
+    from oracle.connectivity import DISPERSAL_M, connectivity
+    from oracle.files import write_json
+
+    distance = DISPERSAL_M if dispersal_m is None else dispersal_m
+    figures = {"connectivity_of_plan": asdict(connectivity(landscape, graph, land_use, distance))}
+    if landscape.current is not None:
+        figures["connectivity_now"] = asdict(connectivity(landscape, graph, landscape.current, distance))
+    write_json(folder / "connectivity.json", figures)
+    return figures
+
+
+def _side_by_side(figures: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """A row per figure: the plan's, and in brackets that of the current land use where it is known."""
+    planned, now = figures["connectivity_of_plan"], figures.get("connectivity_now")
+    return {key: as_text(value) + (f" (now {as_text(now[key])})" if now else "") for key, value in planned.items()}
+
+
+def _open_plan(folder: Path) -> tuple[Landscape, NeighbourGraph, Solution]:
+    from pipeline.plans import read_plan
+
+    plan = read_plan(folder)
+    return plan.landscape, plan.graph, plan.solution
+
+
+@plan_app.command("connectivity")
+def connectivity_command(
+    folder: PlanArgument,
+    dispersal_m: Annotated[float, typer.Option(help="Distance at which a step between patches has probability 0.5.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Connectivity of a plan's habitat at another dispersal distance, beside that of the current land use.
+
+    Example: `landoracle connectivity plan --dispersal-m 500`
+    """
+    with refusals():
+        landscape, built, solution = _open_plan(folder)
+        figures = _connectivity_figures(folder, landscape, built, solution.land_use, dispersal_m)
+    show(figures if as_json else _side_by_side(figures), as_json, f"Connectivity of {landscape.name}")
+
+
+@plan_app.command("explain")
+def explain_command(
+    folder: PlanArgument,
+    polygon_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the polygon.")],
+    as_json: JsonOption = False,
+) -> None:
+    """One screen about one polygon: class, what others would cost, neighbours, floors, and what would flip it.
+
+    Example: `landoracle explain plan NE-12-17-20-W2`
+    """
+    from dataclasses import asdict
+
+    from oracle.explain import explain
+
+    with refusals():
+        explanation = explain(*_open_plan(folder), polygon_id)
+    if as_json:
+        typer.echo(json.dumps(asdict(explanation), indent=2, ensure_ascii=False))
+    else:
+        show(explanation.lines(), False, f"{polygon_id}: {explanation.land_use}, {explanation.status}")
+
+
+@plan_app.command("tradeoff")
+def tradeoff_command(
+    file: File,
+    to: Annotated[Path, typer.Option("--out", help="Folder for the table, the plot and the solved points.")],
+    recipe: RecipeOption = None,
+    points: Annotated[int, typer.Option(min=3, help="Connectivity weights from 0 to 0.95.")] = 11,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a GLM setting, e.g. supply_floors.wheat=0.5; repeatable.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Crop value against connectivity over the connectivity weight, every point certified, the knee marked.
+
+    Example: `landoracle tradeoff farms.gpkg --out curve` (an interrupted run goes on where it was)
+    """
+    from oracle.intake import read_landscape
+    from oracle.neighbours import neighbour_graph
+    from oracle.recipe import recipe_for
+    from oracle.tradeoff import tradeoff
+
+    with refusals():
+        chosen = recipe_for(file, recipe)
+        landscape, _ = read_landscape(file, chosen)
+        config = changed(chosen.glm, changes or [])
+        with err.status("solving ...") as status:
+            curve = tradeoff(
+                landscape, neighbour_graph(landscape), config, to, points, lambda line: status.update(line)
+            )
+    if as_json:
+        typer.echo(json.dumps(curve.to_dict(), indent=2, ensure_ascii=False))
+        return
+    table = Table("w", "crop value", "connectivity, ha", "at most, ha", "habitat", "gap", "", title=f"-> {to}")
+    for k, (p, most) in enumerate(zip(curve.points, curve.bound_ha(curve.crop_value_currency), strict=True)):
+        knee = "knee" if k == curve.knee else ""
+        value, connected = f"{p.crop_value_currency:,.0f}", f"{p.connectivity_ha:,.1f}"
+        weight = f"{p.connectivity_weight:.3g}"
+        table.add_row(weight, value, connected, f"{most:,.1f}", f"{p.habitat_share:.1%}", f"{p.gap:.1e}", knee)
+    out.print(table)
+
+
+@plan_app.command("verify")
+def verify_command(
+    folder: Annotated[Path, typer.Argument(help="Folder that `landoracle solve` wrote.")], as_json: JsonOption = False
+) -> None:
+    """Check a plan from the landscape up without any solver: feasible, worth what it says, bounded as it says.
+
+    Example: `landoracle verify plan`
+    """
+    from dataclasses import asdict
+
+    from oracle.verify import verify
+
+    with refusals():
+        verified = verify(folder)
+    show(asdict(verified), as_json, f"{folder}: the certificate holds")
