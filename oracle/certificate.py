@@ -98,12 +98,15 @@ def balanced(c: Coefficients, certificate: Certificate, rounds: int = 200) -> Ce
         As :func:`values`.
     """
     v = values(c, certificate)
-    surplus = np.full(len(c), -1.0)  # -1 and 1 stand for "cannot be habitat" and "can be nothing else"
-    surplus[c.allowed[:, -1]] = np.clip((v[:, -1] - v[:, :-1].max(axis=1))[c.allowed[:, -1]], -1.0, 1.0)
+    can, must = c.allowed[:, -1], ~c.allowed[:, :-1].any(axis=1)
+    fixed = ~can | must
+    surplus = np.zeros(len(c))
+    surplus[~fixed] = (v[:, -1] - v[:, :-1].max(axis=1))[~fixed]
+    far = max(1.0, float(np.abs(surplus).max()))
+    surplus[fixed] = np.where(can[fixed], far, -far)  # credit leaves where it always counts
     i, j, gain = c.pair_i, c.pair_j, c.pair_gain
     degree = np.bincount(i, minlength=len(c)) + np.bincount(j, minlength=len(c))
     weight = 1.0 / (1.0 + np.maximum(degree[i], degree[j]))
-    fixed = np.abs(surplus) == 1.0
     first = certificate.pair_share * gain
     for _ in range(rounds):
         flow = np.clip(weight * (surplus[i] - surplus[j]), first - gain, first)  # from i to j

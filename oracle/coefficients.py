@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -42,6 +43,8 @@ class Coefficients:
         Tonnes of each crop on each polygon.
     prices : (K,) array
         Currency/t.
+    costs : (K + 1,) array
+        Currency/ha of each class, habitat last.
     floor_t : (K,) array
         Supply floors, t.
     connectivity_ha : (n,) array
@@ -62,6 +65,7 @@ class Coefficients:
     allowed: np.ndarray
     production_t: np.ndarray
     prices: np.ndarray
+    costs: np.ndarray
     floor_t: np.ndarray
     connectivity_ha: np.ndarray
     pair_i: np.ndarray
@@ -80,33 +84,44 @@ class Coefficients:
 
     @cached_property
     def crop_value_scale(self) -> float:
-        """V, currency."""
+        """V, currency: gross, so that a cost changes its own class only, not what all the rest counts for."""
         return math.fsum((self.production_t * self.prices).max(axis=1))
 
     @cached_property
     def connectivity_scale(self) -> float:
         """C, ha."""
-        return math.fsum([*self.connectivity_ha, *self.pair_ha])
+        return math.fsum(chain(self.connectivity_ha.tolist(), self.pair_ha.tolist()))
+
+    @cached_property
+    def value(self) -> np.ndarray:
+        """(n, K + 1) currency of each class on each polygon: what its crop sells for, less what it costs."""
+        gross = np.column_stack([self.production_t * self.prices, np.zeros(len(self))])
+        return gross - self.area_ha[:, None] * self.costs
+
+    @property
+    def unit_per_currency(self) -> float:
+        """Objective units, (1 - w) / V; 0 where V is 0."""
+        return (1.0 - self.connectivity_weight) / self.crop_value_scale if self.crop_value_scale > 0 else 0.0
+
+    @property
+    def unit_per_ha(self) -> float:
+        """Objective units of a hectare of habitat of connectivity 1, w / C; 0 where C is 0."""
+        return self.connectivity_weight / self.connectivity_scale if self.connectivity_scale > 0 else 0.0
 
     @cached_property
     def crop(self) -> np.ndarray:
         """(n, K) objective of each crop on each polygon."""
-        scale = self.crop_value_scale
-        return self.production_t * self.prices * ((1.0 - self.connectivity_weight) / scale if scale > 0 else 0.0)
-
-    @cached_property
-    def _unit_per_ha(self) -> float:
-        return self.connectivity_weight / self.connectivity_scale if self.connectivity_scale > 0 else 0.0
+        return self.value[:, :-1] * self.unit_per_currency
 
     @cached_property
     def habitat(self) -> np.ndarray:
         """(n,) objective of each polygon in habitat, without its neighbours."""
-        return self.connectivity_ha * self._unit_per_ha
+        return self.connectivity_ha * self.unit_per_ha + self.value[:, -1] * self.unit_per_currency
 
     @cached_property
     def pair_gain(self) -> np.ndarray:
         """(E,) objective gained where both neighbours are habitat."""
-        return self.pair_ha * self._unit_per_ha
+        return self.pair_ha * self.unit_per_ha
 
     @cached_property
     def own(self) -> np.ndarray:
@@ -130,7 +145,7 @@ class Coefficients:
     @property
     def habitat_price(self) -> float:
         """Currency that a hectare of habitat of connectivity 1 is worth, w V / ((1 - w) C); 0 where C is 0."""
-        return self._unit_per_ha * self.currency_per_unit
+        return self.unit_per_ha * self.currency_per_unit
 
     @property
     def adjacency_price(self) -> float:
@@ -144,10 +159,11 @@ def coefficients(landscape: Landscape, graph: SharedLengths, config: GLMConfig) 
     Raises
     ------
     ConfigurationError
-        Where a crop has no price, a floor names no crop of the landscape, or ``floor_kind`` is ``current`` and the
-        landscape has no ``current_land_use``.
+        Where a crop has no price, a floor names no crop or a cost no class of the landscape, or ``floor_kind`` is
+        ``current`` and the landscape has no ``current_land_use``.
     """
     prices = np.array(config.price_of(landscape.crops), dtype=float)
+    costs = np.array(config.cost_of(landscape.crops), dtype=float)
     area, e = landscape.areas_ha, landscape.connectivity
     production = area[:, None] * landscape.yields
     i, j, length_m = (np.asarray(a) for a in graph.shared)
@@ -158,6 +174,7 @@ def coefficients(landscape: Landscape, graph: SharedLengths, config: GLMConfig) 
         allowed=landscape.allowed,
         production_t=production,
         prices=prices,
+        costs=costs,
         floor_t=_floors(landscape, production, config),
         connectivity_ha=area * e,
         pair_i=i.astype(np.int64),

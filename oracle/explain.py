@@ -211,8 +211,8 @@ def _flips(
     yields, prices, connected = [], [], []
     for k, crop in enumerate(c.crops):
         rise, becomes = (v[second] - v[choice], second) if k == choice else (v[choice] - v[k], k)
-        if not np.isfinite(rise):  # not grown here: from a yield, and a value, of 0
-            rise = v[choice]
+        if not np.isfinite(rise):  # not grown here: from a yield of 0, which still costs
+            rise = v[choice] + c.area_ha[row] * c.costs[k] * c.unit_per_currency
         now_t = c.production_t[row, k]
         then_t = _tonnes(c, s, k, now_t, rise)
         if then_t is not None:

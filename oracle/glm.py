@@ -2,7 +2,7 @@
 
 For polygon i, crop k and neighbour pair ij::
 
-    maximise    (1 - w) * sum_ik A_i p_k y_ik x_ik / V
+    maximise    (1 - w) * [ sum_ik A_i (p_k y_ik - c_k) x_ik  -  sum_i A_i c_h h_i ] / V
                   + w * [ sum_i A_i e_i h_i  +  g * sum_ij l_ij (e_i + e_j)/2 * d/10,000 * z_ij ] / C
 
     subject to  sum_k x_ik + h_i  =  1                     one class per polygon
@@ -15,19 +15,22 @@ For polygon i, crop k and neighbour pair ij::
 A_i    ha                     geodesic area; A their sum
 y_ik   t/ha                   yield
 p_k    currency/t             price
+c_k    currency/ha            cost of crop k; c_h of habitat (all 0 unless stated)
 e_i    0..1                   ecological connectivity
 l_ij   m                      border shared, or length along which the two face each other
 d      m                      depth that turns l_ij into hectares (10,000 m2 each)
 g      1                      adjacency gain
 w      0..1                   connectivity weight
-V      currency               crop value with every polygon in its best crop
+V      currency               what every polygon in its best crop sells for
 C      ha                     connectivity with every polygon in habitat
 S_k    t                      reference supply, see :class:`oracle.glm_config.FloorKind`
 m, M   0..1                   habitat share
 =====  =====================  ==================================================================
 
-Both terms of the objective are shares of what is possible, so the objective lies in 0..1 and has no unit.
-Where V or C is 0 its term is 0.
+Both terms of the objective are shares of what is possible, so without costs the objective lies in 0..1; it has no unit.
+V stays gross of costs: it only scales, so a cost lowers its own class and leaves w's meaning, plans at other costs and
+the other classes alone, and it is above 0 wherever anything grows (what is left after costs need not be). With costs
+the objective may be negative. Where V or C is 0 its term is 0.
 """
 
 from __future__ import annotations

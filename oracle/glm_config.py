@@ -10,12 +10,13 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from oracle.errors import ConfigurationError
+from oracle.landscape import HABITAT
 
 # Manitoba 2025, CAD/t (provincial crop production guide; facts and figures only).
 DEFAULT_PRICES: Mapping[str, float] = {"wheat": 294.0, "oat": 266.0, "corn": 226.0, "soy": 441.0}
 
-Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class FloorKind(StrEnum):
@@ -60,14 +61,17 @@ class GLMConfig(BaseModel):
     connectivity_weight: float = Field(
         0.5, ge=0, lt=1, description="w: weight of connectivity against crop value, 0..1 (1 excluded)"
     )
-    adjacency_gain: float = Field(
-        1.0, ge=0, description="g: gain for two neighbouring habitat polygons, relative to their own area"
+    adjacency_gain: NonNegative = Field(
+        1.0, description="g: gain for two neighbouring habitat polygons, relative to their own area"
     )
-    adjacency_depth_m: float = Field(
-        100.0, gt=0, description="d: depth in metres that turns shared or facing length into hectares"
+    adjacency_depth_m: Positive = Field(
+        100.0, description="d: depth in metres that turns shared or facing length into hectares"
     )
     prices: dict[str, Positive] = Field(
         default_factory=lambda: dict(DEFAULT_PRICES), description="price of each crop, currency/t"
+    )
+    costs: dict[str, NonNegative] = Field(
+        default_factory=dict, description="cost of each class, habitat included, currency/ha; absent = 0"
     )
     supply_floors: dict[str, NonNegative] = Field(
         default_factory=dict, description="s: floor of each crop's supply, in the unit of floor_kind; absent = 0"
@@ -78,7 +82,7 @@ class GLMConfig(BaseModel):
     )
     method: Method = Field(Method.CORE, description="core, or milp: the whole programme handed to the solver")
     gap: float = Field(1e-4, ge=0, lt=1, description="relative gap to the certified bound at which the search stops")
-    time_limit_s: float = Field(300.0, gt=0, description="seconds after which the solve ends")
+    time_limit_s: Positive = Field(300.0, description="seconds after which the solve ends")
     threads: int = Field(1, ge=1, description="threads of the solver")
     seed: int = Field(0, ge=0, description="random seed of the solver")
 
@@ -88,7 +92,7 @@ class GLMConfig(BaseModel):
         Raises
         ------
         ConfigurationError
-            Where a crop has no price, or a floor or price names no crop of the landscape with a floor.
+            Where a crop has no price, or a floor names no crop of the landscape.
         """
         missing = [c for c in crops if c not in self.prices]
         if missing:
@@ -103,6 +107,23 @@ class GLMConfig(BaseModel):
                 f"its crops are {', '.join(crops)}"
             )
         return [self.prices[c] for c in crops]
+
+    def cost_of(self, crops: tuple[str, ...]) -> list[float]:
+        """Costs in the order of ``crops``, habitat last, currency/ha; 0 where none is stated.
+
+        Raises
+        ------
+        ConfigurationError
+            Where a cost names no class of the landscape.
+        """
+        classes = (*crops, HABITAT)
+        unknown = [c for c in self.costs if c not in classes]
+        if unknown:
+            raise ConfigurationError(
+                f"costs names {', '.join(unknown)}, which is no class of the landscape; "
+                f"its classes are {', '.join(classes)}"
+            )
+        return [self.costs.get(c, 0.0) for c in classes]
 
     @property
     def sha256(self) -> str:

@@ -18,10 +18,11 @@ class Terms:
     """A plan's objective, term by term."""
 
     crop_value: float
-    """Objective units, 0..1 - w."""
+    """Objective units, at most 1 - w; net of the costs of all classes, habitat included."""
     connectivity: float
     """Objective units, 0..w."""
     crop_value_currency: float
+    """Net of costs, as ``crop_value``."""
     connectivity_ha: float
 
     @property
@@ -32,14 +33,21 @@ class Terms:
 def terms(c: Coefficients, choice: np.ndarray) -> Terms:
     """A plan's objective. ``choice`` is (n,) int: each polygon's position in ``c.classes``."""
     habitat = choice == len(c.crops)
-    rows, crops = np.flatnonzero(~habitat), choice[~habitat]
     both = habitat[c.pair_i] & habitat[c.pair_j]
+    value = c.value[np.arange(len(c)), choice]
+    own_ha, pair_ha = c.connectivity_ha[habitat], c.pair_ha[both]
     return Terms(
-        crop_value=math.fsum(c.crop[rows, crops]),
-        connectivity=math.fsum([*c.habitat[habitat], *c.pair_gain[both]]),
-        crop_value_currency=math.fsum(c.production_t[rows, crops] * c.prices[crops]),
-        connectivity_ha=math.fsum([*c.connectivity_ha[habitat], *c.pair_ha[both]]),
+        crop_value=math.fsum(value * c.unit_per_currency),
+        connectivity=math.fsum(np.concatenate([own_ha, pair_ha]) * c.unit_per_ha),
+        crop_value_currency=math.fsum(value),
+        connectivity_ha=math.fsum(np.concatenate([own_ha, pair_ha])),
     )
+
+
+def relative_gap(objective: float, upper_bound: float) -> float:
+    """How far a plan may lie below the optimum, as a share of the bound (of the plan where that is larger in size)."""
+    size = max(abs(objective), abs(upper_bound))
+    return (upper_bound - objective) / size if size > 0 else 0.0
 
 
 def supply_t(c: Coefficients, choice: np.ndarray) -> np.ndarray:

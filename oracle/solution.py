@@ -38,7 +38,7 @@ from oracle.files import write_atomically, write_json
 from oracle.glm_config import GLMConfig
 from oracle.landscape import Landscape, save_landscape
 from oracle.map import class_colours, draw_map
-from oracle.plan import Terms
+from oracle.plan import Terms, relative_gap
 from oracle.qgis_style import add_style
 
 LABELS, LABELS_GPKG = "labels.parquet", "labels.gpkg"
@@ -119,13 +119,13 @@ class Solution:
 
     @property
     def objective(self) -> float:
-        """The plan's objective, 0..1."""
+        """The plan's objective: 0..1, less where classes cost something."""
         return self.terms.objective
 
     @property
     def gap(self) -> float:
         """Relative gap to the certified bound: the plan is proven to be at most this share below the optimum."""
-        return (self.upper_bound - self.objective) / self.upper_bound if self.upper_bound > 0 else 0.0
+        return relative_gap(self.objective, self.upper_bound)
 
     @property
     def choice(self) -> np.ndarray:

@@ -79,6 +79,8 @@ def changed(config: GLMConfig, changes: Sequence[str]) -> GLMConfig:
     ConfigurationError
         Where a key or value is not one.
     """
+    from oracle.recipe import explain as in_words
+
     values = config.model_dump(mode="json")
     for change in changes:
         key, equals, text = change.partition("=")
@@ -92,8 +94,7 @@ def changed(config: GLMConfig, changes: Sequence[str]) -> GLMConfig:
     try:
         return GLMConfig.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigurationError(f"--set: {problems}") from error
+        raise ConfigurationError(f"--set: {in_words(error)}") from error
 
 
 def _plan_figures(solution: Any, folder: Path) -> dict[str, Any]:

@@ -58,7 +58,9 @@ def check_flips(landscape, graph, solution) -> set[str]:
                 elif kind == "yield":
                     production = c.production_t.copy()
                     production[row, c.crops.index(flip.factor.split()[0])] = to * c.area_ha[row]
-                    v = values_with(c, solution, production_t=production)
+                    grown = c.allowed.copy()
+                    grown[row, c.crops.index(flip.factor.split()[0])] = True
+                    v = values_with(c, solution, production_t=production, allowed=grown)
                 else:
                     prices = c.prices.copy()
                     prices[c.crops.index(flip.factor.split()[0])] = to
@@ -73,6 +75,16 @@ def check_flips(landscape, graph, solution) -> set[str]:
 
 def test_flips_make_two_classes_worth_the_same(solved):
     assert check_flips(*solved) == {"yield", "connectivity", "price"}
+
+
+def test_flips_hold_where_classes_cost_something():
+    yields = np.random.default_rng(3).uniform(0.5, 4.0, size=(16, 2))
+    yields[[2, 7, 11], 1] = 0.0  # what would it take to grow oat there: a yield that pays its cost first
+    landscape = build_grid_landscape(4, 4, crops=("wheat", "oat"), yields=yields, seed=6)
+    costs = {"wheat": 250.0, "oat": 150.0, "habitat": 30.0}
+    config = GLMConfig(connectivity_weight=0.3, prices=PRICES, costs=costs, supply_floors={"oat": 0.4}, gap=0)
+    graph = neighbour_graph(landscape)
+    assert check_flips(landscape, graph, solve(landscape, graph, config)) == {"yield", "connectivity", "price"}
 
 
 def test_tonnes_beyond_the_floor_earn_the_price_alone():

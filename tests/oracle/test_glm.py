@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pulp
 import pytest
+from pydantic import ValidationError
 
 from oracle.coefficients import coefficients
 from oracle.errors import ConfigurationError
 from oracle.glm import pulp_model
 from oracle.glm_config import FloorKind, GLMConfig, HabitatShare
-from oracle.plan import habitat_area_share, supply_t, terms, violations
+from oracle.plan import habitat_area_share, relative_gap, supply_t, terms, violations
 
 from .conftest import GridGraph, build_grid_graph, build_grid_landscape
 
@@ -43,6 +44,71 @@ def test_every_coefficient_by_hand():
     assert c.allowed.tolist() == [[True, True, True], [True, False, True]]
     assert c.habitat_price == pytest.approx(0.25 * v / (0.75 * total_ha))
     assert c.adjacency_price == pytest.approx(2.0 * 50.0 / 10_000 * c.habitat_price)
+
+
+def test_costs_by_hand():
+    """Costs come off both crops and habitat in the crop-value term; V, and so everything else, stays as it was."""
+    landscape, free = two_by_one()
+    _, c = two_by_one(costs={"wheat": 500.0, "habitat": 40.0})
+    a, v = landscape.areas_ha, free.crop_value_scale
+    assert (c.crop_value_scale, c.connectivity_scale) == (v, free.connectivity_scale)
+    np.testing.assert_allclose(c.value, [[a[0] * 700, a[0] * 600, -a[0] * 40], [a[1] * 100, 0.0, -a[1] * 40]])
+    np.testing.assert_allclose(c.crop, 0.75 / v * c.value[:, :2])
+    np.testing.assert_allclose(c.habitat, free.habitat - 0.75 / v * a * 40)
+    assert c.pair_gain.tolist() == free.pair_gain.tolist()
+    assert (c.habitat_price, c.adjacency_price) == (free.habitat_price, free.adjacency_price)
+    mixed = terms(c, np.array([0, 2]))
+    assert mixed.crop_value_currency == pytest.approx(a[0] * 700 - a[1] * 40)
+    assert mixed.crop_value == pytest.approx(0.75 / v * (a[0] * 700 - a[1] * 40))
+    assert mixed.connectivity_ha == pytest.approx(a[1] * 0.6)
+    assert mixed.objective == pytest.approx(c.crop[0, 0] + c.habitat[1])
+    model, variables = pulp_model(c)
+    assert model.objective[variables.x[1][2]] == pytest.approx(2 * c.habitat[1])
+
+
+def test_a_cost_of_no_class_is_refused_by_name():
+    with pytest.raises(ConfigurationError, match=r"costs names lentil, which is no class .* wheat, oat, habitat"):
+        two_by_one(costs={"lentil": 3.0, "habitat": 2.0})
+
+
+def test_a_floor_of_no_crop_is_refused_by_name():
+    with pytest.raises(ConfigurationError, match=r"supply_floors names lentil.* its crops are wheat, oat"):
+        two_by_one(supply_floors={"lentil": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("connectivity_weight", 1.0),
+        ("connectivity_weight", -0.1),
+        ("adjacency_gain", -2.0),
+        ("adjacency_depth_m", 0.0),
+        ("prices", {"wheat": 0.0}),
+        ("prices", {"wheat": float("inf")}),
+        ("costs", {"habitat": -1.5}),
+        ("supply_floors", {"wheat": -0.25}),
+        ("supply_floors", {"wheat": float("nan")}),
+        ("habitat_share", {"min": 1.25}),
+        ("habitat_share", {"min": 0.6, "max": 0.4}),
+        ("gap", 1.0),
+        ("time_limit_s", 0.0),
+        ("threads", 0),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_with_its_key_and_value(key, value):
+    with pytest.raises(ValidationError) as refused:
+        GLMConfig.model_validate({key: value})
+    numbers = value.values() if isinstance(value, dict) else [value]
+    text = str(refused.value)
+    assert key in text
+    assert all(str(number) in text for number in numbers)
+
+
+def test_the_gap_is_relative_to_whichever_is_larger_in_size():
+    assert relative_gap(0.9, 1.0) == pytest.approx(0.1)
+    assert relative_gap(-0.5, -0.4) == pytest.approx(0.2)  # costs may leave no plan that earns anything
+    assert relative_gap(0.0, 0.0) == 0.0
+    assert relative_gap(-0.1, 0.0) == 1.0
 
 
 def test_all_crop_and_all_habitat_reach_exactly_their_weights():

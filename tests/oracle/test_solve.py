@@ -37,7 +37,7 @@ def every_plan(c: Coefficients) -> list[tuple[float, np.ndarray]]:
 
 @st.composite
 def small_cases(draw):
-    """A landscape of up to 6 polygons and 3 crops, with ties, zeros, locks, floors and habitat shares."""
+    """A landscape of up to 6 polygons and 3 crops, with ties, zeros, locks, costs, floors and habitat shares."""
     rows, cols = draw(st.sampled_from([(1, 1), (1, 3), (2, 2), (2, 3), (1, 6)]))
     n, crops = rows * cols, FOUR_CROPS[: draw(st.integers(1, 3))]
     yields = draw(
@@ -57,6 +57,7 @@ def small_cases(draw):
         connectivity_weight=draw(st.sampled_from([0.0, 0.3, 0.5, 0.8])),
         adjacency_gain=draw(st.sampled_from([0.0, 1.0, 3.0])),
         prices=PRICES,
+        costs={use: draw(st.sampled_from([0.0, 0.0, 300.0, 900.0])) for use in (*crops, "habitat")},
         supply_floors={crop: draw(st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.6])) for crop in crops},
         habitat_share=HabitatShare(min=low, max=high),
         gap=0.0,

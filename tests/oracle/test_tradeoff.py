@@ -31,11 +31,13 @@ def test_the_knee_is_farthest_from_the_chord():
     assert knee_of(np.array([10.0, 10.0, 10.0]), np.array([3.0, 3.0, 3.0])) is None
 
 
-def test_no_plan_lies_above_the_curve(tmp_path):
+@pytest.mark.parametrize("costs", [{}, {"wheat": 300.0, "oat": 350.0, "habitat": 25.0}])
+def test_no_plan_lies_above_the_curve(tmp_path, costs):
     """Every one of the 729 plans: none better than a point in both, none above the proven bound at its crop value."""
     landscape, graph = six_fields()
-    curve = tradeoff(landscape, graph, CONFIG, tmp_path, points=5)
-    c = coefficients(landscape, graph, CONFIG)
+    config = CONFIG.model_copy(update={"costs": costs})
+    curve = tradeoff(landscape, graph, config, tmp_path, points=5)
+    c = coefficients(landscape, graph, config)
     plans = [terms(c, np.array(p)) for p in itertools.product(range(3), repeat=6)]
     for plan in plans:  # between the points too
         assert plan.connectivity_ha <= curve.bound_ha(np.array([plan.crop_value_currency]))[0] + 1e-6
