@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from oracle.coefficients import Coefficients
+from oracle.exact import exact_sum
 
 TOLERANCE = 1e-6
 """A floor or habitat share counts as met from this relative distance on (habitat: as a share of the area)."""
@@ -56,22 +58,35 @@ def supply_t(c: Coefficients, choice: np.ndarray) -> np.ndarray:
     return np.array([math.fsum(column) for column in np.where(grown, c.production_t, 0.0).T])
 
 
+def floor_met(production_t: np.ndarray, floor_t: float) -> bool:
+    """Whether the tonnes of these polygons add up to the floor, less :data:`TOLERANCE`; decided without rounding."""
+    return exact_sum(production_t) >= Fraction(floor_t) * (1 - Fraction(TOLERANCE))
+
+
+def habitat_met(c: Coefficients, habitat: np.ndarray) -> tuple[bool, bool]:
+    """Whether the (n,) bool polygons have the least, and at most the greatest, habitat area; without rounding."""
+    area, total = exact_sum(c.area_ha[habitat]), exact_sum(c.area_ha)
+    least, greatest = (Fraction(share) for share in c.habitat_share)
+    return area >= (least - Fraction(TOLERANCE)) * total, area <= (greatest + Fraction(TOLERANCE)) * total
+
+
 def habitat_area_share(c: Coefficients, choice: np.ndarray) -> float:
     """Share of the area in habitat, 0..1."""
     return math.fsum(c.area_ha[choice == len(c.crops)]) / math.fsum(c.area_ha)
 
 
 def violations(c: Coefficients, choice: np.ndarray) -> list[str]:
-    """What a plan breaks, a sentence each; empty = feasible (within :data:`TOLERANCE`)."""
+    """What a plan breaks, a sentence each; empty = feasible (within :data:`TOLERANCE`, decided without rounding)."""
     broken = []
     wrong = int((~c.allowed[np.arange(len(c)), choice]).sum())
     if wrong:
         broken.append(f"{wrong} polygon(s) have a class that they may not have")
-    for crop, floor, supplied in zip(c.crops, c.floor_t, supply_t(c, choice), strict=True):
-        if supplied < floor * (1.0 - TOLERANCE):
-            broken.append(f"{crop}: {supplied:,.3f} t are below the floor of {floor:,.3f} t")
-    least, greatest = c.habitat_share
-    share = habitat_area_share(c, choice)
-    if not least - TOLERANCE <= share <= greatest + TOLERANCE:
+    for k, (crop, floor) in enumerate(zip(c.crops, c.floor_t, strict=True)):
+        grown = c.production_t[choice == k, k]
+        if not floor_met(grown, floor):
+            broken.append(f"{crop}: {math.fsum(grown):,.3f} t are below the floor of {floor:,.3f} t")
+    if not all(habitat_met(c, choice == len(c.crops))):
+        least, greatest = c.habitat_share
+        share = habitat_area_share(c, choice)
         broken.append(f"habitat on {share:.4%} of the area, asked for {least:.4%} to {greatest:.4%}")
     return broken

@@ -16,18 +16,18 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 import numpy as np
-from scipy.sparse import csc_array, hstack
 
 from oracle.canonical import canonical
 from oracle.certificate import Certificate, balanced, bound, values
 from oracle.coefficients import Coefficients, SharedLengths, coefficients
-from oracle.errors import InfeasibleError, SolveError
+from oracle.errors import SolveError
+from oracle.feasibility import check_possible, jointly_infeasible
 from oracle.glm import floor_row_scale
 from oracle.glm_arrays import GLMArrays, glm_arrays
 from oracle.glm_config import GLMConfig, Method
 from oracle.highs import Answer, Status, run
 from oracle.landscape import Landscape
-from oracle.plan import TOLERANCE, supply_t, terms, violations
+from oracle.plan import supply_t, terms, violations
 from oracle.regret import exchanges, regret, settle_ties
 from oracle.solution import Hashes, Solution
 
@@ -39,7 +39,6 @@ _CORE_AT_MOST = 400
 _POLISHED_BEYOND_THE_GOAL = 20_000  # polygons
 _NO_MARGIN = 1e-12  # objective units: the relaxation's pair duals are degenerate
 _CORE_WORTHWHILE_FROM = 200  # polygons; below, the whole is as fast
-_FACTOR_TIME_LIMIT_S = 10.0
 
 
 def solve(
@@ -148,37 +147,6 @@ class _Search:
         return run(arrays, self.config, seconds, whole=True, gap=gap, moved=moved)
 
 
-def check_possible(c: Coefficients) -> None:
-    """Refuse what a single floor or the habitat share alone makes impossible.
-
-    Raises
-    ------
-    InfeasibleError
-        Naming each such crop with the tonnes asked and possible.
-    """
-    crops = len(c.crops)
-    most = np.where(c.allowed[:, :crops], c.production_t, 0.0).sum(axis=0)
-    reasons = [
-        f"{crop}: asked {asked:,.0f} t, at most {at_most:,.0f} t here"
-        for crop, asked, at_most in zip(c.crops, c.floor_t, most, strict=True)
-        if at_most < asked * (1.0 - TOLERANCE)
-    ]
-    least, greatest = c.habitat_share
-    area = c.area_ha.sum()
-    possible = c.area_ha[c.allowed[:, crops]].sum() / area
-    forced = c.area_ha[c.allowed[:, crops] & ~c.allowed[:, :crops].any(axis=1)].sum() / area
-    if possible < least - TOLERANCE:
-        reasons.append(f"habitat: asked {least:.2%} of the area, at most {possible:.2%} here (the rest is locked)")
-    if forced > greatest + TOLERANCE:
-        reasons.append(f"habitat: asked at most {greatest:.2%} of the area, but {forced:.2%} can be nothing else")
-    if reasons:
-        raise InfeasibleError(
-            "no plan can meet what is asked:\n"
-            + "\n".join(f"  - {r}" for r in reasons)
-            + "\nlower these supply floors or habitat shares, or free locked polygons"
-        )
-
-
 def polish(c: Coefficients, choice: np.ndarray, goal: float = math.inf, at_most: int = 200) -> tuple[np.ndarray, int]:
     """Take the best feasible exchange of one or two polygons until none improves the plan; (plan, exchanges made).
 
@@ -201,7 +169,7 @@ def _relax(c: Coefficients, arrays: GLMArrays, config: GLMConfig) -> tuple[Certi
     if answer.stopped:
         raise KeyboardInterrupt
     if answer.infeasible:
-        raise _jointly_infeasible(c, config)
+        raise jointly_infeasible(c, config)
     if answer.status != Status.kOptimal:
         raise SolveError(_ended(answer, "the relaxation", config))
     n = len(c)
@@ -261,7 +229,7 @@ def _plan(c: Coefficients, arrays: GLMArrays, certificate: Certificate, search: 
         if answer.stopped:
             raise KeyboardInterrupt
         if answer.infeasible:
-            raise _jointly_infeasible(c, search.config)
+            raise jointly_infeasible(c, search.config)
         raise SolveError(_ended(answer, "the search for a plan", search.config))
     best = max(plans, key=lambda choice: terms(c, choice).objective)
     return best, max(answer.bound / len(c), terms(c, best).objective)
@@ -285,33 +253,3 @@ def _ended(answer: Answer, what: str, config: GLMConfig) -> str:
     if answer.status in (Status.kTimeLimit, Status.kInterrupt):
         return f"{what} found nothing within {config.time_limit_s:g} s: raise time_limit_s, or lower the supply floors"
     return f"{what} ended with the solver's status {answer.ended!r}"
-
-
-def _jointly_infeasible(c: Coefficients, config: GLMConfig) -> InfeasibleError:
-    """Each floor can be met alone, all together cannot: the largest common factor of the floors that can."""
-    arrays = glm_arrays(c)
-    rows = arrays.first_floor + np.arange(len(arrays.floors))
-    lower = arrays.row_lower.copy()
-    lower[rows] = 0.0
-    factor = np.zeros(len(lower))
-    factor[rows] = -(c.floor_t / floor_row_scale(c))[arrays.floors]
-    with_factor = replace(
-        arrays,
-        gain=np.append(np.zeros(len(arrays.gain)), 1.0),
-        upper=np.append(arrays.upper, 1.0),
-        matrix=hstack([arrays.matrix, csc_array(factor[:, None])], format="csc"),
-        row_lower=lower,
-    )
-    answer = run(with_factor, config, min(_FACTOR_TIME_LIMIT_S, config.time_limit_s), whole=True, gap=config.gap)
-    asked = ", ".join(f"{crop} {floor:,.0f} t" for crop, floor in zip(c.crops, c.floor_t, strict=True) if floor > 0)
-    if not answer.has_plan:
-        least, greatest = c.habitat_share
-        return InfeasibleError(
-            f"no plan has {least:.2%} to {greatest:.2%} of the area in habitat with these polygons and locks: "
-            "widen habitat_share or free locked polygons"
-        )
-    common = min(float(answer.column[-1]), 1.0)
-    return InfeasibleError(
-        f"each supply floor can be met alone, but not all together ({asked}): "
-        f"all of them times {np.floor(common * 1000) / 1000:.3f} can be met; lower some, or widen habitat_share"
-    )

@@ -163,27 +163,6 @@ def test_current_floors_need_the_current_land_use():
         )
 
 
-def test_a_floor_beyond_the_possible_names_crop_and_tonnes():
-    landscape = build_grid_landscape(1, 2, crops=("wheat",), yields=np.array([[5.0], [0.0]]))
-    config = GLMConfig(floor_kind=FloorKind.TONNES, supply_floors={"wheat": 900_000.0})
-    with pytest.raises(InfeasibleError, match=r"wheat: asked 900,000 t, at most 3\d\d t here"):
-        solve(landscape, build_grid_graph(1, 2), config)
-
-
-def test_floors_that_only_clash_together_say_what_share_of_them_works():
-    """Two equal fields, all of both crops asked: one field each meets half of both floors."""
-    landscape = build_grid_landscape(1, 2, crops=("wheat", "oat"), yields=np.full((2, 2), 3.0))
-    config = GLMConfig(supply_floors={"wheat": 2.0, "oat": 2.0})
-    with pytest.raises(InfeasibleError, match=r"not all together .*times (0\.499|0\.500) can be met"):
-        solve(landscape, build_grid_graph(1, 2), config)
-
-
-def test_a_habitat_share_that_locks_forbid_is_named():
-    landscape = build_grid_landscape(1, 2, crops=("wheat",), locked=["wheat", None])
-    with pytest.raises(InfeasibleError, match=r"habitat: asked 80\.00% of the area, at most 50"):
-        solve(landscape, build_grid_graph(1, 2), GLMConfig(habitat_share=HabitatShare(min=0.8)))
-
-
 def test_no_plan_within_the_time_limit_is_an_error_never_a_plan_of_zeros():
     landscape, graph = build_grid_landscape(30, 30), build_grid_graph(30, 30)
     config = GLMConfig(supply_floors=dict.fromkeys(FOUR_CROPS, 0.9), time_limit_s=0.01)

@@ -1,0 +1,71 @@
+"""Every plan of a small landscape, listed: the judge of the solver, of its bound and of the regret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from oracle.coefficients import Coefficients
+from oracle.plan import TOLERANCE
+
+
+@dataclass(frozen=True, eq=False)
+class EveryPlan:
+    """All P assignments of allowed classes to n polygons."""
+
+    c: Coefficients
+    choice: np.ndarray
+    """(P, n) class positions."""
+
+    @cached_property
+    def habitat(self) -> np.ndarray:
+        """(P, n) bool."""
+        return self.choice == len(self.c.crops)
+
+    @cached_property
+    def objective(self) -> np.ndarray:
+        """(P,)"""
+        both = self.habitat[:, self.c.pair_i] & self.habitat[:, self.c.pair_j]
+        own = sum((self.c.own[i, self.choice[:, i]] for i in range(len(self.c))), np.zeros(len(self.choice)))
+        return own + both @ self.c.pair_gain
+
+    @cached_property
+    def supply_t(self) -> np.ndarray:
+        """(P, K)"""
+        return np.column_stack([(self.choice == k) @ self.c.production_t[:, k] for k in range(len(self.c.crops))])
+
+    @cached_property
+    def habitat_fits(self) -> np.ndarray:
+        """(P,) bool: the habitat share is kept."""
+        share = self.habitat @ self.c.area_ha / self.c.area_ha.sum()
+        least, greatest = self.c.habitat_share
+        return (share >= least - TOLERANCE) & (share <= greatest + TOLERANCE)
+
+    @cached_property
+    def feasible(self) -> np.ndarray:
+        """(P,) bool."""
+        return self.habitat_fits & (self.supply_t >= self.c.floor_t * (1.0 - TOLERANCE)).all(axis=1)
+
+    @cached_property
+    def best(self) -> float:
+        """-inf where no plan is feasible."""
+        return float(self.objective[self.feasible].max(initial=-np.inf))
+
+    @cached_property
+    def regret(self) -> np.ndarray:
+        """(n, K + 1) what forcing each class costs; infinite where no feasible plan has it."""
+        plans, worth = self.choice[self.feasible], self.objective[self.feasible]
+        forced = [
+            [worth[plans[:, i] == k].max(initial=-np.inf) for k in range(len(self.c.classes))]
+            for i in range(len(self.c))
+        ]
+        return self.best - np.array(forced)
+
+
+def every_plan(c: Coefficients) -> EveryPlan:
+    """Usable up to some 600,000 plans: 12 polygons of 3 classes."""
+    options = [np.flatnonzero(row).astype(np.int8) for row in c.allowed]
+    grid = np.meshgrid(*options, indexing="ij")
+    return EveryPlan(c, np.column_stack([axis.ravel() for axis in grid]))
