@@ -13,18 +13,32 @@ since z_ij <= share * h_i + (1 - share) * h_j, and a feasible plan meets the flo
 tolerance at which a plan still counts as feasible. Forcing class c on polygon i lowers the bound by max v_i - v_ic.
 The multipliers come from the relaxation's duals, but the bound holds whoever chose them (weak duality; Geoffrion
 1974, Lagrangean relaxation for integer programming).
+
+**Rounding** cannot make it too low. Given are the floats of :class:`oracle.coefficients.Coefficients` and of the
+certificate. A value v_ic comes from r additions and multiplications of floats: at most 4 for a crop, and for habitat 8
+and one per neighbour pair. With u = 2^-53 and S the sum of the sizes of what is added up, its error is below
+r u S / (1 - r u) (Higham 2002, Accuracy and Stability of Numerical Algorithms, section 3.1). Twice r u S is added to
+every v_ic, which also covers the rounding of that sum and of S itself. Everything after that is exact: the maximum,
+the sum over polygons (:mod:`oracle.exact`) and the terms in F, m and M (fractions). The result is rounded up.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
 from oracle.coefficients import Coefficients
 from oracle.errors import CertificateError, name_some
-from oracle.plan import TOLERANCE
+from oracle.exact import exact_sum, rounded_up
+from oracle.plan import TOLERANCE, exact_objective
+
+MARGIN = 1e-12
+"""Objective units by which a bound is stated too high, so that areas that another machine computes differently in the
+last digit do not break its proof."""
+_UNIT_ROUNDOFF = 2.0**-53
+_SMALLEST, _LARGEST = float(np.finfo(float).tiny), 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,24 +78,68 @@ def values(c: Coefficients, certificate: Certificate) -> np.ndarray:
     return np.where(c.allowed, v, -np.inf)
 
 
-def bound(c: Coefficients, certificate: Certificate) -> float:
-    """The certified upper bound on the objective of every feasible plan.
+def bound(c: Coefficients, certificate: Certificate, *, margin: float = MARGIN) -> float:
+    """The certified upper bound on the objective of every feasible plan, safe against rounding, plus ``margin``.
 
     Raises
     ------
     CertificateError
-        As :func:`values`.
+        As :func:`values`, and where the multipliers are so large that the bound is no number.
     """
-    least, greatest = c.habitat_share
-    area = math.fsum(c.area_ha)
-    return math.fsum(
-        [
-            *values(c, certificate).max(axis=1),
-            *(-certificate.floor_multiplier * c.floor_t * (1.0 - TOLERANCE)),
-            -certificate.habitat_least * (least - TOLERANCE) * area,
-            certificate.habitat_greatest * (greatest + TOLERANCE) * area,
-        ]
+    return rounded_up(_exact_bound(c, certificate, _safe_values(c, certificate)) + Fraction(margin))
+
+
+def regret_lows(c: Coefficients, certificate: Certificate, choice: np.ndarray) -> np.ndarray:
+    """(n, K + 1) what forcing each class costs at least, against a plan; safe against rounding, no proof where below 0.
+
+    The plan's objective less the bound with the class forced, which is the bound less max v_i plus v_ic.
+
+    Raises
+    ------
+    CertificateError
+        As :func:`bound`.
+    """
+    v = _safe_values(c, certificate)
+    gap = rounded_up(_exact_bound(c, certificate, v) - exact_objective(c, choice))
+    lost = np.nextafter(v.max(axis=1, keepdims=True) - v, -np.inf)
+    return np.nextafter(lost - gap, -np.inf)
+
+
+def _safe_values(c: Coefficients, certificate: Certificate) -> np.ndarray:
+    """(n, K + 1) :func:`values`, raised to be no less than the exact ones (this module's docstring)."""
+    ends = np.concatenate([c.pair_i, c.pair_j])
+    degree = np.bincount(ends, minlength=len(c))
+    gains = np.bincount(ends, np.tile(c.pair_gain, 2), minlength=len(c))
+    with np.errstate(over="ignore", invalid="ignore"):
+        v = values(c, certificate)
+        price = abs(certificate.habitat_least - certificate.habitat_greatest)
+        crop = 4.0 * (np.abs(c.crop) + certificate.floor_multiplier * c.credited_t)
+        habitat = (8.0 + degree) * (np.abs(c.habitat) + price * c.area_ha + gains)
+        v = v + (2.0 * _UNIT_ROUNDOFF * np.column_stack([crop, habitat]) + _SMALLEST)
+    if not np.isfinite(v[c.allowed]).all():
+        raise _too_large()
+    return v
+
+
+def _exact_bound(c: Coefficients, certificate: Certificate, v: np.ndarray) -> Fraction:
+    tolerance, area = Fraction(TOLERANCE), exact_sum(c.area_ha)
+    least, greatest = (Fraction(share) for share in c.habitat_share)
+    floors = sum(
+        Fraction(mu) * Fraction(floor) for mu, floor in zip(certificate.floor_multiplier, c.floor_t, strict=True)
     )
+    found = (
+        exact_sum(v.max(axis=1))
+        - floors * (1 - tolerance)
+        - Fraction(certificate.habitat_least) * (least - tolerance) * area
+        + Fraction(certificate.habitat_greatest) * (greatest + tolerance) * area
+    )
+    if abs(found) > _LARGEST:
+        raise _too_large()
+    return found
+
+
+def _too_large() -> CertificateError:
+    return CertificateError("the certificate's multipliers are too large: the bound that they give is no number")
 
 
 def balanced(c: Coefficients, certificate: Certificate, rounds: int = 200) -> Certificate:

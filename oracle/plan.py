@@ -46,6 +46,13 @@ def terms(c: Coefficients, choice: np.ndarray) -> Terms:
     )
 
 
+def exact_objective(c: Coefficients, choice: np.ndarray) -> Fraction:
+    """A plan's objective without rounding, in the coefficients as they are stored."""
+    habitat = choice == len(c.crops)
+    both = habitat[c.pair_i] & habitat[c.pair_j]
+    return exact_sum(np.concatenate([c.own[np.arange(len(c)), choice], c.pair_gain[both]]))
+
+
 def relative_gap(objective: float, upper_bound: float) -> float:
     """How far a plan may lie below the optimum, as a share of the bound (of the plan where that is larger in size)."""
     size = max(abs(objective), abs(upper_bound))

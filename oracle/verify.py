@@ -2,8 +2,10 @@
 
 Read: ``landscape.parquet``, ``graph.parquet``, ``labels.parquet``, ``solution.json``, ``certificate.json``.
 Recomputed: hashes, the neighbour graph by the rule that its file states, areas, the GLM's coefficients, feasibility,
-objective, supply, floors, prices, bound, regret and status. Taken as given: that this rule (gap, facing length) is the
-one wanted, and the run's history (solver, its own bound, wall time).
+objective, supply, floors, prices, bound, regret and status. Where rounding could decide it may not: feasibility is
+decided exactly, the bound and the lower ends of the regret are held against ones that are safe against rounding
+(:mod:`oracle.certificate`). Taken as given: that the graph's rule (gap, facing length) is the one wanted, and the run's
+history (solver, its own bound, wall time); the pictures and ``connectivity.json`` are not looked at.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from oracle.canonical import canonical
-from oracle.certificate import bound
+from oracle.certificate import bound, regret_lows
 from oracle.coefficients import Coefficients, coefficients
 from oracle.errors import CertificateError, LandscapeError, name_some
 from oracle.landscape import Landscape, load_landscape
 from oracle.neighbours import NeighbourGraph, neighbour_graph
-from oracle.plan import supply_t, terms, violations
+from oracle.plan import Terms, relative_gap, supply_t, terms, violations
 from oracle.regret import judge, regret
 from oracle.solution import (
     GRAPH,
@@ -77,16 +79,16 @@ def verify(folder: Path) -> Verification:
     _check_graph(landscape, graph)
     _check_labels(folder, landscape, solution)
     c = coefficients(landscape, graph, solution.config)
-    _check_plan(c, solution)
+    plan = _check_plan(c, solution)
     _check_bound(c, solution)
     _check_regret(c, solution)
     counts = {status: int((solution.status == status).sum()) for status in ("unique", "tied", "undecided")}
     return Verification(
         solution.landscape,
         len(landscape),
-        solution.objective,
+        plan.objective,
         solution.upper_bound,
-        solution.gap,
+        relative_gap(plan.objective, solution.upper_bound),
         **counts,
     )
 
@@ -128,7 +130,7 @@ def _check_labels(folder: Path, landscape: Landscape, solution: Solution) -> Non
             raise CertificateError(f"{LABELS}: column {column!r} differs from {LANDSCAPE}")
 
 
-def _check_plan(c: Coefficients, solution: Solution) -> None:
+def _check_plan(c: Coefficients, solution: Solution) -> Terms:
     broken = violations(c, solution.choice)
     if broken:
         raise CertificateError("the plan is not feasible: " + "; ".join(broken))
@@ -137,10 +139,15 @@ def _check_plan(c: Coefficients, solution: Solution) -> None:
         _agree(name, getattr(solution.terms, name), getattr(found, name))
     _agree("supply_t", solution.supply_t, supply_t(c, solution.choice))
     _agree("floor_t", solution.floor_t, c.floor_t)
+    return found
 
 
 def _check_bound(c: Coefficients, solution: Solution) -> None:
-    found = bound(c, solution.certificate)
+    found = bound(c, solution.certificate, margin=0.0)
+    if solution.upper_bound < found:
+        raise CertificateError(
+            f"upper_bound is stated as {solution.upper_bound!r}, but the certificate proves no less than {found!r}"
+        )
     _agree("upper_bound", solution.upper_bound, max(found, solution.objective))
     shadow_price = solution.certificate.floor_multiplier * c.currency_per_unit
     _agree("shadow_price", np.array(list(solution.shadow_price.values())), shadow_price)
@@ -168,6 +175,15 @@ def _check_regret(c: Coefficients, solution: Solution) -> None:
                 f"regret_{solution.classes[k]}_{end} of {solution.ids[polygon]} is {stated[polygon, k]:.9f}, "
                 f"but {recomputed[polygon, k]:.9f} follows from the certificate ({int(differs.sum())} differ)"
             )
+    proven = regret_lows(c, solution.certificate, solution.choice)
+    unproven = (solution.regret_low > 0) & (solution.regret_low > proven)
+    if unproven.any():
+        polygon, k = np.argwhere(unproven)[0]
+        stated, found_low = (float(low[polygon, k]) for low in (solution.regret_low, proven))
+        raise CertificateError(
+            f"regret_{solution.classes[k]}_low of {solution.ids[polygon]} is {stated!r}, "
+            f"but only {found_low!r} is proven ({int(unproven.sum())} are too high)"
+        )
     wrong = solution.status != judge(solution.choice, solution.regret_low, solution.regret_high)
     if wrong.any():
         raise CertificateError(f"status of {name_some(solution.ids[wrong])} does not follow from the regret intervals")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import geopandas as gpd
@@ -17,14 +19,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oracle.certificate import Certificate, balanced, bound, values
-from oracle.coefficients import coefficients
+from oracle.certificate import Certificate, balanced, bound, regret_lows, values
+from oracle.coefficients import Coefficients, coefficients
 from oracle.errors import CertificateError
 from oracle.glm_config import GLMConfig, HabitatShare
+from oracle.landscape import load_landscape
 from oracle.neighbours import NeighbourConfig, NeighbourGraph, neighbour_graph
-from oracle.plan import terms, violations
+from oracle.plan import TOLERANCE, terms, violations
 from oracle.regret import regret
-from oracle.solution import save_solution
+from oracle.solution import load_solution, save_solution
 from oracle.solve import solve
 from oracle.verify import verify
 
@@ -52,7 +55,7 @@ multiplier = st.floats(0, 0.01)
 @given(st.tuples(multiplier, multiplier), multiplier, multiplier, st.lists(st.floats(0, 1), min_size=7, max_size=7))
 def test_any_multipliers_and_any_split_bound_the_best_of_all_plans(mu, least, greatest, shares):
     certificate = Certificate(np.array(mu), least, greatest, np.array(shares))
-    assert bound(SMALL, certificate) >= OPTIMUM - 1e-12
+    assert bound(SMALL, certificate, margin=0.0) >= OPTIMUM - 1e-15  # which is itself a sum of floats
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -83,7 +86,90 @@ def test_the_bound_by_hand():
     tonnes = c.floor_t[0]  # what counts of the field's production: the floor, half of it
     certificate = Certificate(np.array([0.1 / tonnes]), 0.0, 0.0, np.array([]))
     np.testing.assert_allclose(values(c, certificate), [[0.6, 0.5]])
-    assert bound(c, certificate) == pytest.approx(0.6 - 0.1 * (1 - 1e-6), abs=1e-12)
+    assert bound(c, certificate, margin=0.0) == pytest.approx(0.6 - 0.1 * (1 - 1e-6), abs=1e-14)
+
+
+def awkward_case(seed: int) -> tuple[Coefficients, Certificate]:
+    """A small landscape and a certificate in numbers of very different sizes, so that sums do round."""
+    rng = np.random.default_rng(seed)
+    rows, cols = int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    config = GLMConfig(
+        connectivity_weight=float(rng.uniform(0, 0.9)),
+        adjacency_gain=float(rng.choice([0.0, 1e-9, 3.0, 1e4])),
+        costs={"wheat": float(rng.choice([0.0, 1e-7, 900.0])), "habitat": float(rng.choice([0.0, 33.3]))},
+        supply_floors={"wheat": float(rng.uniform(0, 1)), "oat": float(rng.uniform(0, 1))},
+        habitat_share=HabitatShare(min=float(rng.uniform(0, 0.3)), max=float(rng.uniform(0.4, 1))),
+    )
+    landscape = build_grid_landscape(rows, cols, crops=("wheat", "oat"), seed=seed)
+    c = coefficients(landscape, build_grid_graph(rows, cols), config)
+    mu, least, greatest = 10.0 ** rng.uniform(-12, 2, 2), *(10.0 ** rng.uniform(-12, 0, 2)).tolist()
+    return c, Certificate(mu, least, greatest, rng.uniform(size=len(c.pair_i)))
+
+
+def exact_values(c: Coefficients, certificate: Certificate) -> list[list[Fraction]]:
+    """The equations of the certificate in fractions, polygon by polygon."""
+    mu = [Fraction(m) for m in certificate.floor_multiplier]
+    price = Fraction(certificate.habitat_least) - Fraction(certificate.habitat_greatest)
+    habitat = [Fraction(h) + price * Fraction(a) for h, a in zip(c.habitat, c.area_ha, strict=True)]
+    for i, j, gain, share in zip(c.pair_i, c.pair_j, c.pair_gain, certificate.pair_share, strict=True):
+        habitat[i] += Fraction(share) * Fraction(gain)
+        habitat[j] += (1 - Fraction(share)) * Fraction(gain)
+    return [
+        [*(Fraction(x) + m * Fraction(t) for x, m, t in zip(own, mu, credited, strict=True)), h]
+        for own, credited, h in zip(c.crop, c.credited_t, habitat, strict=True)
+    ]
+
+
+def exact_bound(c: Coefficients, certificate: Certificate) -> Fraction:
+    tolerance, area = Fraction(TOLERANCE), sum(map(Fraction, c.area_ha))
+    floors = sum(Fraction(m) * Fraction(f) for m, f in zip(certificate.floor_multiplier, c.floor_t, strict=True))
+    least, greatest = map(Fraction, c.habitat_share)
+    return (
+        sum(max(row) for row in exact_values(c, certificate))
+        - floors * (1 - tolerance)
+        - Fraction(certificate.habitat_least) * (least - tolerance) * area
+        + Fraction(certificate.habitat_greatest) * (greatest + tolerance) * area
+    )
+
+
+def test_rounding_never_makes_the_bound_too_low():
+    """Against fractions; the same sums in plain floats fall below the truth again and again."""
+    too_low = 0
+    for seed in range(150):
+        c, certificate = awkward_case(seed)
+        truth, found = exact_bound(c, certificate), bound(c, certificate, margin=0.0)
+        size = float(sum(abs(max(row)) for row in exact_values(c, certificate))) + abs(float(truth))
+        assert truth <= found <= truth + 1e-14 * size
+        plain = math.fsum(
+            [
+                *values(c, certificate).max(axis=1),
+                *(-certificate.floor_multiplier * c.floor_t * (1.0 - TOLERANCE)),
+                -certificate.habitat_least * (c.habitat_share[0] - TOLERANCE) * math.fsum(c.area_ha),
+                certificate.habitat_greatest * (c.habitat_share[1] + TOLERANCE) * math.fsum(c.area_ha),
+            ]
+        )
+        too_low += plain < truth
+    assert too_low > 30
+
+
+def test_rounding_never_makes_a_regret_too_high():
+    for seed in range(60):
+        c, certificate = awkward_case(seed)
+        choice = np.random.default_rng(seed).integers(0, 3, len(c))
+        habitat = choice == 2
+        both = habitat[c.pair_i] & habitat[c.pair_j]
+        worth = sum(map(Fraction, [*c.own[np.arange(len(c)), choice], *c.pair_gain[both]]))
+        forced = exact_bound(c, certificate) - worth
+        found = regret_lows(c, certificate, choice)
+        for row, lows in zip(exact_values(c, certificate), found, strict=True):
+            assert all(low <= max(row) - v - forced for low, v in zip(lows.tolist(), row, strict=True))
+
+
+@pytest.mark.parametrize("prices", [(1e308, 0.0, 0.0), (0.0, 1e308, 1e308), (1e298, 0.0, 0.0), (0.0, 0.0, 1e306)])
+def test_multipliers_too_large_for_floats_are_refused(prices):
+    mu, least, greatest = prices
+    with pytest.raises(CertificateError, match="too large"):
+        bound(SMALL, Certificate(np.array([mu, 0.0]), least, greatest, np.full(7, 0.5)))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +195,12 @@ def solved(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("solved")
     landscape = build_grid_landscape(5, 6, seed=7)
     graph = neighbour_graph(landscape)
-    config = GLMConfig(supply_floors=dict.fromkeys(FOUR_CROPS, 0.5), habitat_share=HabitatShare(min=0.1), gap=1e-4)
+    config = GLMConfig(
+        supply_floors=dict.fromkeys(FOUR_CROPS, 0.5),
+        costs={"corn": 120.0, "habitat": 20.0},
+        habitat_share=HabitatShare(min=0.1),
+        gap=1e-4,
+    )
     save_solution(folder, landscape, graph, solve(landscape, graph, config))
     return folder
 
@@ -208,6 +299,32 @@ def test_a_tampered_table_is_found_out(folder: Path, file: str, change, reason: 
 def test_tampered_figures_are_found_out(folder: Path, file: str, change, reason: str):
     edit_json(folder / file, change)
     with pytest.raises(CertificateError, match=reason):
+        verify(folder)
+
+
+def test_a_bound_too_low_by_the_last_bit_is_refused(folder: Path):
+    """What the certificate proves passes; the next float below it does not."""
+    solution = load_solution(folder)
+    landscape, graph = load_landscape(folder / "landscape.parquet"), NeighbourGraph.load(folder / "graph.parquet")
+    proven = bound(coefficients(landscape, graph, solution.config), solution.certificate, margin=0.0)
+    edit_json(folder / "solution.json", lambda s: s.update(upper_bound=proven))
+    verify(folder)
+    edit_json(folder / "solution.json", lambda s: s.update(upper_bound=math.nextafter(proven, 0.0)))
+    with pytest.raises(
+        CertificateError, match=r"upper_bound is stated as 0\.\d+, but the certificate proves no less than"
+    ):
+        verify(folder)
+
+
+def test_a_regret_too_high_by_less_than_what_is_agreed_on_is_refused(folder: Path):
+    """Every low may be off by 1e-9 to the recomputed one, but not above what is proven."""
+
+    def raised(table) -> None:
+        low = table["regret_habitat_low"]
+        table.loc[low > 0, "regret_habitat_low"] = low[low > 0] + 1e-10
+
+    edit_table(folder / "labels.parquet", raised)
+    with pytest.raises(CertificateError, match=r"regret_habitat_low of r\dc\d is 0\.\d+, but only 0\.\d+ is proven"):
         verify(folder)
 
 

@@ -43,7 +43,7 @@ def test_a_habitat_share_that_locks_forbid_is_named(share, locked, reason):
 
 
 def test_floors_that_only_clash_together_say_how_much_of_each_can_be_met():
-    """Three fields of 192 t of wheat or oat each, asked for two and (nearly) two: giving up half of the latter is less."""
+    """Three fields of 192 t of wheat or oat each, asked for two and nearly two: half of the latter is less."""
     landscape = build_grid_landscape(1, 3, crops=("wheat", "oat"), yields=np.full((3, 2), 3.0))
     config = GLMConfig(floor_kind=FloorKind.TONNES, supply_floors={"wheat": 384.0, "oat": 383.0})
     with pytest.raises(InfeasibleError) as refused:
