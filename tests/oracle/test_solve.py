@@ -179,6 +179,27 @@ def test_a_time_limit_with_a_plan_returns_it_with_an_honest_gap():
     assert solution.wall_time_s < 6.0
 
 
+def test_a_solver_that_oversleeps_its_time_limit_is_cancelled_and_its_plan_counts(monkeypatch):
+    """HiGHS never hears of the limit: the watchdog beside it ends the search."""
+    real, asked = highspy.Highs.setOptionValue, []
+
+    def deaf(highs, name, value):
+        if name != "time_limit":
+            return real(highs, name, value)
+        asked.append(value)
+        return highspy.HighsStatus.kOk
+
+    monkeypatch.setattr(highspy.Highs, "setOptionValue", deaf)
+    landscape, graph = build_grid_landscape(24, 24), build_grid_graph(24, 24)
+    floors = dict.fromkeys(FOUR_CROPS, 0.6)
+    config = GLMConfig(supply_floors=floors, time_limit_s=1.0, gap=0.0, method=Method.MILP)
+    solution = solve(landscape, graph, config)
+    assert asked
+    assert config.time_limit_s < solution.wall_time_s < config.time_limit_s + 5.0
+    assert not violations(coefficients(landscape, graph, config), solution.choice)
+    assert 0 < solution.gap < 1e-2
+
+
 def test_the_core_gives_a_plan_within_the_gap_that_the_whole_search_does_not_beat_by_more():
     landscape, graph = build_grid_landscape(20, 25, seed=11), build_grid_graph(20, 25)
     config = GLMConfig(supply_floors=dict.fromkeys(FOUR_CROPS, 0.6), gap=2e-4)
