@@ -90,9 +90,10 @@ def bound(c: Coefficients, certificate: Certificate, *, margin: float = MARGIN) 
 
 
 def regret_lows(c: Coefficients, certificate: Certificate, choice: np.ndarray) -> np.ndarray:
-    """(n, K + 1) what forcing each class costs at least, against a plan; safe against rounding, no proof where below 0.
+    """(n, K + 1) what forcing each class costs at least; safe against rounding. Infinite for classes not allowed.
 
-    The plan's objective less the bound with the class forced, which is the bound less max v_i plus v_ic.
+    It is the plan's objective less the bound with the class forced, the bound less max v_i plus v_ic; where that is
+    below 0, nothing is proven.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def regret_lows(c: Coefficients, certificate: Certificate, choice: np.ndarray) -
     v = _safe_values(c, certificate)
     gap = rounded_up(_exact_bound(c, certificate, v) - exact_objective(c, choice))
     lost = np.nextafter(v.max(axis=1, keepdims=True) - v, -np.inf)
-    return np.nextafter(lost - gap, -np.inf)
+    return np.where(c.allowed, np.nextafter(lost - gap, -np.inf), np.inf)
 
 
 def _safe_values(c: Coefficients, certificate: Certificate) -> np.ndarray:

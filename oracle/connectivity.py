@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,9 +35,12 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from oracle.coefficients import SharedLengths
 from oracle.errors import ConfigurationError
+from oracle.files import write_json
 from oracle.landscape import HABITAT, Landscape
 from oracle.projection import to_local
 
+CONNECTIVITY_FILE = "connectivity.json"
+OF_PLAN, NOW = "connectivity_of_plan", "connectivity_now"
 DISPERSAL_M = 1_000.0
 LEAST_STEP = 0.1
 """Single steps of a smaller probability are no links of PC."""
@@ -136,6 +140,23 @@ def connectivity(
         dispersal_m=dispersal_m,
         sources=min(count, MOST_SOURCES),
     )
+
+
+def save_connectivity(
+    folder: Path, landscape: Landscape, graph: SharedLengths, land_use: np.ndarray, dispersal_m: float = DISPERSAL_M
+) -> dict[str, dict[str, float]]:
+    """Write ``connectivity.json``: the figures of a plan and, where it is known, of the current land use beside them.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`connectivity`.
+    """
+    figures = {OF_PLAN: asdict(connectivity(landscape, graph, land_use, dispersal_m))}
+    if landscape.current is not None:
+        figures[NOW] = asdict(connectivity(landscape, graph, landscape.current, dispersal_m))
+    write_json(Path(folder) / CONNECTIVITY_FILE, figures)
+    return figures
 
 
 def _near(polygons: np.ndarray, patch: np.ndarray, area: np.ndarray, reach_m: float) -> Patches:

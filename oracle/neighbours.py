@@ -107,14 +107,22 @@ class NeighbourGraph:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of ids and table, lengths to the millimetre and azimuths to 1e-6 degrees."""
-        digest = hashlib.sha256(json.dumps([str(i) for i in self.ids]).encode())
-        for column in COLUMNS:
+        """Hash of ids and table, the same whatever the order of either; lengths to the millimetre, azimuths to 1e-6."""
+        order = np.argsort(self.ids.astype(str), kind="stable")
+        rank = np.empty(len(order), dtype="<i8")
+        rank[order] = np.arange(len(order))
+        source, target = (rank[ends] for ends in self.positions)
+        rows = np.argsort(source * len(rank) + target, kind="stable")
+        digest = hashlib.sha256(json.dumps([str(i) for i in self.ids[order]]).encode())
+        digest.update(source[rows].tobytes() + target[rows].tobytes())
+        for column in COLUMNS[2:]:
             values = self.table[column]
             if pd.api.types.is_float_dtype(values):
-                digest.update(np.ascontiguousarray(values.to_numpy(dtype="<f8")).tobytes())
+                numbers = values.to_numpy(dtype="<f8")[rows]
+                digest.update(np.where(np.isnan(numbers), np.nan, numbers).tobytes())
             else:
-                digest.update("\0".join("" if pd.isna(v) else str(v) for v in values).encode())
+                codes, names = pd.factorize(values, sort=True)  # few distinct ones; null is -1
+                digest.update(json.dumps([str(name) for name in names]).encode() + codes[rows].astype("<i4").tobytes())
         return digest.hexdigest()
 
     def to_libpysal(self, order: int = 1) -> Graph:
@@ -229,9 +237,14 @@ class NeighbourGraph:
             head = json.loads(metadata[SCHEMA_KEY])
             config = head.get("config")
             ids = np.array(head["ids"], dtype=object)
-            return cls(table, ids, None if config is None else NeighbourConfig.model_validate(config))
+            graph = cls(table, ids, None if config is None else NeighbourConfig.model_validate(config))
         except (ValueError, KeyError, TypeError) as error:  # those of pyarrow, JSON and pydantic are ValueErrors
             raise LandscapeError(f"{path} is not a neighbour graph: {error}") from error
+        unknown = (graph.positions[0] < 0) | (graph.positions[1] < 0)
+        if unknown.any():
+            pairs = table.loc[unknown, "source"] + " -> " + table.loc[unknown, "target"]
+            raise LandscapeError(f"{path} has pairs of polygons that are not among its ids: {name_some(pairs)}")
+        return graph
 
 
 def neighbour_graph(landscape: Landscape, config: NeighbourConfig | None = None) -> NeighbourGraph:

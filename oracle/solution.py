@@ -11,6 +11,8 @@ solution.json         objective, bound, supply, prices, hashes, configuration, v
 certificate.json      the multipliers that prove the bound
 landscape.parquet     the landscape solved
 graph.parquet         its neighbour graph
+connectivity.json     how connected the plan's habitat is, beside that of the current land use
+                      (:mod:`oracle.connectivity`)
 map.png               the plan
 ====================  =======================================================================================
 
@@ -32,6 +34,7 @@ from pydantic import ValidationError
 
 from oracle.certificate import Certificate
 from oracle.coefficients import SharedLengths
+from oracle.connectivity import DISPERSAL_M, save_connectivity
 from oracle.errors import CertificateError
 from oracle.fiboa import FIBOA_COLUMNS, crop_columns
 from oracle.files import write_atomically, write_json
@@ -145,8 +148,16 @@ def labels(landscape: Landscape, solution: Solution) -> gpd.GeoDataFrame:
     return table[[*(c for c in table.columns if c != "geometry"), "geometry"]]
 
 
-def save_solution(folder: Path, landscape: Landscape, graph: SavedGraph, solution: Solution) -> None:
-    """Write everything of this module's docstring into ``folder``, which is made where it does not exist."""
+def save_solution(
+    folder: Path, landscape: Landscape, graph: SavedGraph, solution: Solution, dispersal_m: float = DISPERSAL_M
+) -> None:
+    """Write everything of this module's docstring into ``folder``, which is made where it does not exist.
+
+    Raises
+    ------
+    ConfigurationError
+        Where ``dispersal_m``, the distance at which connectivity is stated, is not above 0.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     table = labels(landscape, solution)
@@ -159,6 +170,7 @@ def save_solution(folder: Path, landscape: Landscape, graph: SavedGraph, solutio
     write_atomically(folder / GRAPH, graph.save)
     write_json(folder / CERTIFICATE, _certificate_to_json(solution.certificate))
     write_json(folder / SOLUTION, _to_json(solution))
+    save_connectivity(folder, landscape, graph, solution.land_use, dispersal_m)
     draw_map(
         landscape,
         solution.land_use,

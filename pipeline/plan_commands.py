@@ -27,11 +27,14 @@ from pipeline.terminal import (
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from oracle.landscape import Landscape
     from oracle.neighbours import NeighbourGraph
     from oracle.solution import Solution
+
+DispersalOption = Annotated[
+    float,
+    typer.Option("--dispersal-m", min=1.0, help="Distance at which a step between patches has probability 0.5, m."),
+]
 
 plan_app = typer.Typer()
 
@@ -44,16 +47,18 @@ def solve_command(
     changes: Annotated[
         list[str] | None, typer.Option("--set", help="Change a GLM setting, e.g. connectivity_weight=0.3; repeatable.")
     ] = None,
+    dispersal_m: DispersalOption = 1_000.0,
     as_json: JsonOption = False,
 ) -> None:
     """Find the optimum of a whole landscape and prove it: labels, supply, shadow prices, certificate, map.
 
     Example: `landoracle solve farms.gpkg --out plan --set supply_floors.wheat=0.5`
     """
+    from oracle.connectivity import CONNECTIVITY_FILE
     from oracle.intake import read_landscape
     from oracle.neighbours import neighbour_graph
     from oracle.recipe import recipe_for
-    from oracle.solution import save_solution
+    from oracle.solution import read_json, save_solution
     from oracle.solve import solve
 
     with refusals():
@@ -65,8 +70,8 @@ def solve_command(
         config = changed(chosen.glm, changes or [])
         with err.status("solving ...") as status:
             solution = solve(landscape, built, config, progress=lambda line: status.update(line))
-        save_solution(to, landscape, built, solution)
-        connected = _connectivity_figures(to, landscape, built, solution.land_use)
+        save_solution(to, landscape, built, solution, dispersal_m)
+    connected = read_json(to / CONNECTIVITY_FILE)
     connected = connected if as_json else _side_by_side(connected)
     show(_plan_figures(solution, to) | connected, as_json, f"Plan of {landscape.name}")
 
@@ -121,26 +126,11 @@ def _counts(values: Any) -> tuple[list[str], list[int]]:
     return names.tolist(), counts.tolist()
 
 
-def _connectivity_figures(
-    folder: Path, landscape: Landscape, graph: NeighbourGraph, land_use: np.ndarray, dispersal_m: float | None = None
-) -> dict[str, Any]:
-    """Connectivity of a plan and, where it is known, of the current land use; also written beside the plan."""
-    from dataclasses import asdict
-
-    from oracle.connectivity import DISPERSAL_M, connectivity
-    from oracle.files import write_json
-
-    distance = DISPERSAL_M if dispersal_m is None else dispersal_m
-    figures = {"connectivity_of_plan": asdict(connectivity(landscape, graph, land_use, distance))}
-    if landscape.current is not None:
-        figures["connectivity_now"] = asdict(connectivity(landscape, graph, landscape.current, distance))
-    write_json(folder / "connectivity.json", figures)
-    return figures
-
-
 def _side_by_side(figures: dict[str, dict[str, Any]]) -> dict[str, str]:
     """A row per figure: the plan's, and in brackets that of the current land use where it is known."""
-    planned, now = figures["connectivity_of_plan"], figures.get("connectivity_now")
+    from oracle.connectivity import NOW, OF_PLAN
+
+    planned, now = figures[OF_PLAN], figures.get(NOW)
     return {key: as_text(value) + (f" (now {as_text(now[key])})" if now else "") for key, value in planned.items()}
 
 
@@ -154,16 +144,18 @@ def _open_plan(folder: Path) -> tuple[Landscape, NeighbourGraph, Solution]:
 @plan_app.command("connectivity")
 def connectivity_command(
     folder: PlanArgument,
-    dispersal_m: Annotated[float, typer.Option(help="Distance at which a step between patches has probability 0.5.")],
+    dispersal_m: DispersalOption,
     as_json: JsonOption = False,
 ) -> None:
     """Connectivity of a plan's habitat at another dispersal distance, beside that of the current land use.
 
     Example: `landoracle connectivity plan --dispersal-m 500`
     """
+    from oracle.connectivity import save_connectivity
+
     with refusals():
         landscape, built, solution = _open_plan(folder)
-        figures = _connectivity_figures(folder, landscape, built, solution.land_use, dispersal_m)
+        figures = save_connectivity(folder, landscape, built, solution.land_use, dispersal_m)
     show(figures if as_json else _side_by_side(figures), as_json, f"Connectivity of {landscape.name}")
 
 

@@ -161,6 +161,9 @@ def test_rounding_never_makes_a_regret_too_high():
         worth = sum(map(Fraction, [*c.own[np.arange(len(c)), choice], *c.pair_gain[both]]))
         forced = exact_bound(c, certificate) - worth
         found = regret_lows(c, certificate, choice)
+        not_here = np.arange(3) == (choice[:, None] + 1) % 3
+        locked = regret_lows(replace(c, allowed=~not_here), certificate, choice)
+        np.testing.assert_array_equal(np.isinf(locked), not_here)
         for row, lows in zip(exact_values(c, certificate), found, strict=True):
             assert all(low <= max(row) - v - forced for low, v in zip(lows.tolist(), row, strict=True))
 
@@ -193,7 +196,7 @@ def test_multipliers_that_prove_nothing_are_refused(change, reason):
 @pytest.fixture(scope="module")
 def solved(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("solved")
-    landscape = build_grid_landscape(5, 6, seed=7)
+    landscape = build_grid_landscape(5, 6, seed=7, locked=[*[None] * 29, "habitat"])
     graph = neighbour_graph(landscape)
     config = GLMConfig(
         supply_floors=dict.fromkeys(FOUR_CROPS, 0.5),

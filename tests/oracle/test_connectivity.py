@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import networkx as nx
 import numpy as np
 import pytest
 
-from oracle.connectivity import LEAST_STEP, connectivity
+from oracle.connectivity import CONNECTIVITY_FILE, LEAST_STEP, NOW, OF_PLAN, connectivity, save_connectivity
 from oracle.errors import ConfigurationError
 from oracle.landscape import HABITAT
 from oracle.projection import to_local
@@ -92,6 +93,17 @@ def test_sampled_sources_come_close_to_all_of_them(monkeypatch):
     assert exact.patches > 150
     assert sampled.pc == pytest.approx(exact.pc, rel=0.05)
     assert sampled.iic == pytest.approx(exact.iic, rel=0.05)
+
+
+def test_the_file_has_the_plan_beside_the_current_land_use_where_that_is_known(tmp_path):
+    plan, now = ["habitat", "habitat", "wheat"], ["wheat", "other", "habitat"]
+    known = build_grid_landscape(1, 3, current=now)
+    figures = save_connectivity(tmp_path, known, build_grid_graph(1, 3), np.array(plan, dtype=object), 500.0)
+    assert json.loads((tmp_path / CONNECTIVITY_FILE).read_text()) == figures
+    assert [figures[which]["dispersal_m"] for which in (OF_PLAN, NOW)] == [500.0, 500.0]
+    assert figures[OF_PLAN]["habitat_ha"] == pytest.approx(2 * figures[NOW]["habitat_ha"], rel=1e-3)
+    unknown = save_connectivity(tmp_path, build_grid_landscape(1, 3), build_grid_graph(1, 3), np.array(plan))
+    assert list(unknown) == [OF_PLAN]
 
 
 def test_no_habitat_is_no_connectivity():

@@ -230,8 +230,26 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         NeighbourGraph.load(tmp_path / "none.parquet")
 
 
-def test_the_hash_sees_a_changed_length() -> None:
+def test_a_file_with_pairs_of_unknown_polygons_is_refused(tmp_path: Path) -> None:
+    graph = neighbour_graph(case("tjunction"))
+    strange = graph.table.assign(target=graph.table["target"].replace({graph.ids[0]: "nobody"}))
+    NeighbourGraph(strange, graph.ids).save(tmp_path / "graph.parquet")
+    with pytest.raises(LandscapeError, match=r"pairs of polygons that are not among its ids: \S+ -> nobody"):
+        NeighbourGraph.load(tmp_path / "graph.parquet")
+
+
+@pytest.mark.parametrize("column", ["target", "order", "code", "position", "kind", "facing_m", "gap_m", "azimuth_deg"])
+def test_the_hash_sees_a_change_in_any_column(column: str) -> None:
     graph = neighbour_graph(case("tjunction"))
     table = graph.table.copy()
-    table.loc[0, "facing_m"] += 0.01
+    table.loc[0, column] = table.loc[table[column] != table.loc[0, column], column].iloc[0]
     assert NeighbourGraph(table, graph.ids).sha256 != graph.sha256
+
+
+def test_the_hash_sees_a_millimetre_and_no_order_of_rows() -> None:
+    graph = neighbour_graph(case("tjunction"))
+    rng = np.random.default_rng(0)
+    shuffled = graph.table.sample(frac=1.0, random_state=0).reset_index(drop=True)
+    assert NeighbourGraph(shuffled, rng.permutation(graph.ids)).sha256 == graph.sha256
+    shuffled.loc[0, "distance_m"] += 0.001
+    assert NeighbourGraph(shuffled, graph.ids).sha256 != graph.sha256

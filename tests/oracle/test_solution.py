@@ -76,6 +76,7 @@ def test_everything_is_written_and_nothing_is_left_over(saved):
     folder, _, _ = saved
     assert sorted(p.name for p in folder.iterdir()) == [
         "certificate.json",
+        "connectivity.json",
         "graph.parquet",
         "labels.gpkg",
         "labels.parquet",

@@ -65,6 +65,8 @@ def test_from_files_to_held_out_accuracy(drop_folder: Path, workspace: Workspace
 
     labels = gpd.read_file(workspace.plan("near") / "labels.gpkg")
     assert len(labels) == 144
+    figures = json.loads((workspace.plan("near") / "connectivity.json").read_text(encoding="utf-8"))
+    assert set(figures) == {"connectivity_of_plan", "connectivity_now"}
     dataset = PromptDataset.load(workspace.dataset)
     assert {r.landscape: r.role for r in dataset.manifest.sources} == {"near": "train", "far": "held_out"}
     answers = dataset.frame[dataset.frame["landscape"] == "near"].set_index("polygon_id")["answer"]

@@ -9,6 +9,7 @@ import geopandas as gpd
 import pytest
 from typer.testing import CliRunner, Result
 
+from oracle.connectivity import DISPERSAL_M
 from pipeline.cli import app
 from tests.pipeline.conftest import write_landscape
 
@@ -56,11 +57,14 @@ def test_what_a_planner_sees(farms: Path, tmp_path: Path) -> None:
     planned, now = solved["connectivity_of_plan"], solved["connectivity_now"]
     assert planned["habitat_ha"] >= planned["largest_component_ha"] >= planned["largest_patch_ha"] > 0
     assert planned["eca_ha"] <= planned["habitat_ha"]
-    assert now["dispersal_m"] == planned["dispersal_m"] == 1000
+    assert now["dispersal_m"] == planned["dispersal_m"] == DISPERSAL_M
     near = run_json("connectivity", plan, "--dispersal-m", 200)
     assert near["connectivity_of_plan"]["eca_ha"] < planned["eca_ha"]
     assert near["connectivity_of_plan"]["edge_m"] == planned["edge_m"]
     assert json.loads((plan / "connectivity.json").read_text()) == near
+    again = run_json("solve", farms, "--out", tmp_path / "near", "--dispersal-m", 200)
+    assert {key: again[key] for key in near} == near
+    assert json.loads((tmp_path / "near" / "connectivity.json").read_text()) == near
 
     labels = gpd.read_parquet(plan / "labels.parquet")
     polygon = labels.loc[70, "id"]
