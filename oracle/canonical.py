@@ -8,7 +8,7 @@ import numpy as np
 
 from oracle.certificate import Certificate
 from oracle.coefficients import Coefficients
-from oracle.regret import Regret
+from oracle.regret import Regret, Searched
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,13 @@ class Canonical:
         return _back(of_polygons, self.order)
 
     def regret_back(self, regret: Regret) -> Regret:
-        return Regret(self.back(regret.low), self.back(regret.high), self.back(regret.status))
+        return Regret(self.back(regret.low), self.back(regret.high), self.back(regret.status), self.back(regret.proof))
+
+    def searched_back(self, searched: Searched) -> Searched:
+        return Searched(tuple(self.back(other) for other in searched.others), searched.bound)
+
+    def searched_here(self, searched: Searched) -> Searched:
+        return Searched(tuple(other[self.order] for other in searched.others), searched.bound)
 
 
 def canonical(c: Coefficients, ids: np.ndarray) -> Canonical:

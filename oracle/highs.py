@@ -45,6 +45,8 @@ class Answer:
     row_dual: np.ndarray
     stopped: bool
     """By Ctrl-C."""
+    nodes: int
+    """Of the search for whole plans."""
     seconds: float
 
     @property
@@ -63,10 +65,27 @@ def run(
     *,
     whole: bool,
     gap: float = 0.0,
-    start: np.ndarray | None = None,
+    nodes: int | None = None,
     moved: Moved | None = None,
 ) -> Answer:
-    """Maximise over whole plans, or over the relaxation; ``start`` is the (N,) column of a plan to begin with."""
+    """Maximise over whole plans, or over the relaxation.
+
+    Parameters
+    ----------
+    arrays : GLMArrays
+    config : GLMConfig
+        Its threads and seed.
+    seconds : float
+        Time limit.
+    whole : bool
+        Over whole plans.
+    gap : float
+        The search ends with a plan within this of the solver's bound, in the arrays' units.
+    nodes : int, optional
+        The search ends after so many nodes of its tree: unlike a time limit the same everywhere.
+    moved : callable, optional
+        Told about better plans and bounds, at most every second.
+    """
     _print_banner_on_stderr()
     began = time.monotonic()
     highspy.Highs.resetGlobalScheduler(True)  # else another number of threads in one process is an error
@@ -76,17 +95,15 @@ def run(
         "time_limit": max(seconds, 0.01),
         "threads": config.threads,
         "random_seed": config.seed,
-        "mip_rel_gap": gap,
-        "mip_abs_gap": 0.0,
+        "mip_rel_gap": 0.0,
+        "mip_abs_gap": gap,
         "mip_feasibility_tolerance": TOLERANCE / 10,
     }
+    if nodes is not None:
+        options["mip_max_nodes"] = nodes
     for name, value in options.items():
         highs.setOptionValue(name, value)
     highs.passModel(_highs_lp(arrays, whole))
-    if start is not None:
-        given = highspy.HighsSolution()
-        given.col_value = start.tolist()
-        highs.setSolution(given)
     if moved is not None and whole:
         highs.cbMipInterrupt += _throttled(moved)  # cbMipLogging is silent where the output is
     stopped = _run_until(highs, began + max(seconds, 0.01) + _OVERSLEPT_S)
@@ -99,6 +116,7 @@ def run(
         column=np.array(solution.col_value),
         row_dual=np.array(solution.row_dual),
         stopped=stopped,
+        nodes=max(int(info.mip_node_count), 0),
         seconds=time.monotonic() - began,
     )
 

@@ -26,8 +26,8 @@ from oracle.plan import TOLERANCE, habitat_area_share, supply_t, terms
 
 ROUNDING = 1e-12
 """Taken off every low, so that rounding in sums of about 1 cannot make it too high."""
-TIE = 1e-9
-"""Objective units within which two plans count as equally good."""
+TIE = 1e-8
+"""Polygons of average worth (objective units times n) within which two plans count as equally good."""
 _MOST_PARTNERS = 4_000
 _BLOCK = 4_000_000
 _FIRST_CHUNK = 16
@@ -45,6 +45,30 @@ class Status(StrEnum):
     """Neither, at this gap."""
 
 
+class Proof(StrEnum):
+    """What a status rests on."""
+
+    CERTIFICATE = "certificate"
+    """Unique by the certificate: anybody can recompute it."""
+    SEARCH = "search"
+    """Unique by the bound of a search that ended: the solver's word."""
+    PLAN = "plan"
+    """Tied: a plan as good is given, or an exchange of one or two polygons."""
+    NONE = "none"
+    """Undecided."""
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """What a search for the best plan that differs has shown."""
+
+    others: tuple[np.ndarray, ...] = ()
+    """Feasible plans, (n,) class positions each."""
+    bound: float = np.inf
+    """No plan is worth more that has a class which neither the certificate rules out nor ``others`` show to be tied;
+    infinite where the search did not end."""
+
+
 @dataclass(frozen=True, eq=False)
 class Regret:
     """Intervals and status of n polygons and K + 1 classes, objective units."""
@@ -53,10 +77,21 @@ class Regret:
     high: np.ndarray
     status: np.ndarray
     """(n,) str, a :class:`Status`."""
+    proof: np.ndarray
+    """(n,) str, a :class:`Proof`."""
 
 
-def regret(c: Coefficients, choice: np.ndarray, certificate: Certificate) -> Regret:
+def regret(c: Coefficients, choice: np.ndarray, certificate: Certificate, searched: Searched | None = None) -> Regret:
     """Regret intervals of every class on every polygon (this module's docstring).
+
+    Parameters
+    ----------
+    c : Coefficients
+    choice : (n,) array of int
+        A feasible plan.
+    certificate : Certificate
+    searched : Searched, optional
+        Its ``others`` must be feasible.
 
     Raises
     ------
@@ -64,7 +99,8 @@ def regret(c: Coefficients, choice: np.ndarray, certificate: Certificate) -> Reg
         Where the certificate proves nothing, see :func:`oracle.certificate.values`.
     """
     v = values(c, certificate)
-    gap = bound(c, certificate) - terms(c, choice).objective
+    objective = terms(c, choice).objective
+    gap = bound(c, certificate) - objective
     chosen = choice[:, None] == np.arange(len(c.classes))
 
     low = np.maximum(v.max(axis=1, keepdims=True) - v - gap - ROUNDING, 0.0)
@@ -73,17 +109,36 @@ def regret(c: Coefficients, choice: np.ndarray, certificate: Certificate) -> Reg
     high = np.where(c.allowed, np.maximum(gap, 0.0) - best.gain, np.inf)
     high[chosen] = max(gap, 0.0)
 
+    searched = searched or Searched()
+    for other in searched.others:
+        rows = np.flatnonzero(other != choice)
+        worse = objective - terms(c, other).objective
+        high[rows, other[rows]] = np.minimum(high[rows, other[rows]], max(gap, 0.0) + worse)
+    by_certificate = low > 0
+    low = np.where(searchable(choice, high), np.maximum(low, objective - searched.bound), low)
     high = np.maximum(high, low)
-    return Regret(low, high, judge(choice, low, high))
+    status = judge(choice, low, high)
+    return Regret(low, high, status, _proof(status, (by_certificate | chosen).all(axis=1)))
+
+
+def searchable(choice: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """(n, K + 1) bool: classes about which a search's bound speaks, neither the plan's own nor shown to be tied."""
+    chosen = choice[:, None] == np.arange(high.shape[1])
+    return ~chosen & (high - high[chosen][:, None] > TIE / len(choice))
 
 
 def judge(choice: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """(n,) status of each label, from the (n, K + 1) intervals; the plan's own class carries high = UB - LB."""
     chosen = choice[:, None] == np.arange(low.shape[1])
-    gap = high[chosen][:, None]
     unique = ((low > 0) | chosen).all(axis=1)
-    tied = ((high - gap <= TIE) & ~chosen).any(axis=1)
+    tied = ~(searchable(choice, high) | chosen).all(axis=1)
     return np.select([unique, tied], [Status.UNIQUE.value, Status.TIED.value], Status.UNDECIDED.value).astype(object)
+
+
+def _proof(status: np.ndarray, by_certificate: np.ndarray) -> np.ndarray:
+    unique = np.where(by_certificate, Proof.CERTIFICATE.value, Proof.SEARCH.value)
+    other = np.where(status == Status.TIED, Proof.PLAN.value, Proof.NONE.value)
+    return np.where(status == Status.UNIQUE, unique, other).astype(object)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,13 @@
 A solution's folder holds
 
 ====================  =======================================================================================
-labels.parquet        GeoParquet: the landscape's columns, ``land_use``, ``status`` and per class
-                      ``regret_<class>_low`` and ``_high``, objective units (null: no number, see below),
-                      and fiboa's crop columns (:mod:`oracle.fiboa`)
+labels.parquet        GeoParquet: the landscape's columns, ``land_use``, ``status``, ``proof`` (what the status rests
+                      on) and per class ``regret_<class>_low`` and ``_high``, objective units (null: no number,
+                      see below), and fiboa's crop columns (:mod:`oracle.fiboa`)
 labels.gpkg           the same for a GIS without the crop columns, styled for QGIS in the class colours
 solution.json         objective, bound, supply, prices, hashes, configuration, versions
-certificate.json      the multipliers that prove the bound
+certificate.json      the multipliers that prove the bound; other plans found, by what they change, and the
+                      bound of the search for the best plan that differs (the solver's word)
 landscape.parquet     the landscape solved
 graph.parquet         its neighbour graph
 connectivity.json     how connected the plan's habitat is, beside that of the current land use
@@ -30,6 +31,7 @@ from typing import Any, Protocol
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 from pydantic import ValidationError
 
 from oracle.certificate import Certificate
@@ -43,6 +45,7 @@ from oracle.landscape import Landscape, save_landscape
 from oracle.map import class_colours, draw_map
 from oracle.plan import Terms, relative_gap
 from oracle.qgis_style import add_style
+from oracle.regret import Searched
 
 LABELS, LABELS_GPKG = "labels.parquet", "labels.gpkg"
 SOLUTION, CERTIFICATE = "solution.json", "certificate.json"
@@ -74,8 +77,8 @@ class Solution:
         Its name.
     classes : tuple of str
         The K crops and ``habitat``.
-    ids, land_use, status : (n,) arrays of str
-        Status: see :class:`oracle.regret.Status`.
+    ids, land_use, status, proof : (n,) arrays of str
+        Status and what it rests on: see :class:`oracle.regret.Status` and :class:`oracle.regret.Proof`.
     regret_low, regret_high : (n, K + 1) arrays
         Objective units, infinite where there is no number (:mod:`oracle.regret`).
     terms : Terms
@@ -92,6 +95,10 @@ class Solution:
         Currency per hectare of habitat of connectivity 1.
     adjacency_price : float
         Currency per metre between two habitats of mean connectivity 1.
+    searched : Searched
+        What a search for the best plan that differs has shown; plans in the landscape's order of rows.
+    plan_time_s, wall_time_s : float
+        Seconds until the plan and its bound stood, and in all, with the search for other plans and the regret.
     """
 
     landscape: str
@@ -99,6 +106,7 @@ class Solution:
     ids: np.ndarray
     land_use: np.ndarray
     status: np.ndarray
+    proof: np.ndarray
     regret_low: np.ndarray
     regret_high: np.ndarray
     terms: Terms
@@ -110,8 +118,10 @@ class Solution:
     habitat_price: float
     adjacency_price: float
     certificate: Certificate
+    searched: Searched
     hashes: Hashes
     config: GLMConfig
+    plan_time_s: float
     wall_time_s: float
     solver: str
     versions: Mapping[str, str]
@@ -133,8 +143,12 @@ class Solution:
     @property
     def choice(self) -> np.ndarray:
         """(n,) int: each polygon's position in ``classes``."""
-        position = {name: k for k, name in enumerate(self.classes)}
-        return np.array([position[u] for u in self.land_use])
+        return positions(self.classes, self.land_use)
+
+
+def positions(classes: tuple[str, ...], land_use: np.ndarray) -> np.ndarray:
+    """(n,) int: position of each name in ``classes``; -1 where it is none of them."""
+    return pd.Index(classes).get_indexer(pd.Index(land_use))
 
 
 def labels(landscape: Landscape, solution: Solution) -> gpd.GeoDataFrame:
@@ -142,6 +156,7 @@ def labels(landscape: Landscape, solution: Solution) -> gpd.GeoDataFrame:
     table = landscape.polygons.copy()
     table["land_use"] = solution.land_use
     table["status"] = solution.status.astype(str)
+    table["proof"] = solution.proof.astype(str)
     for k, name in enumerate(solution.classes):
         for end, values in (("low", solution.regret_low[:, k]), ("high", solution.regret_high[:, k])):
             table[f"regret_{name}_{end}"] = np.where(np.isfinite(values), values, np.nan)
@@ -168,7 +183,7 @@ def save_solution(
     write_atomically(folder / LABELS_GPKG, lambda p: _write_gpkg(table, solution, p))
     save_landscape(landscape, folder / LANDSCAPE)
     write_atomically(folder / GRAPH, graph.save)
-    write_json(folder / CERTIFICATE, _certificate_to_json(solution.certificate))
+    write_json(folder / CERTIFICATE, _certificate_to_json(solution))
     write_json(folder / SOLUTION, _to_json(solution))
     save_connectivity(folder, landscape, graph, solution.land_use, dispersal_m)
     draw_map(
@@ -206,6 +221,8 @@ def load_solution(folder: Path) -> Solution:
     table = read_table(folder / LABELS)
     try:
         classes = tuple(stated["classes"])
+        land_use = table["land_use"].to_numpy(dtype=object)
+        searched = _read_searched(folder, positions(classes, land_use), table["id"].astype(str), classes)
         low, high = (
             np.column_stack([table[f"regret_{name}_{end}"].to_numpy(dtype=float) for name in classes])
             for end in ("low", "high")
@@ -214,8 +231,9 @@ def load_solution(folder: Path) -> Solution:
             landscape=stated["landscape"],
             classes=classes,
             ids=table["id"].to_numpy(dtype=object),
-            land_use=table["land_use"].to_numpy(dtype=object),
+            land_use=land_use,
             status=table["status"].to_numpy(dtype=object),
+            proof=table["proof"].to_numpy(dtype=object),
             regret_low=np.where(np.isnan(low), np.inf, low),
             regret_high=np.where(np.isnan(high), np.inf, high),
             terms=Terms(**stated["terms"]),
@@ -227,8 +245,10 @@ def load_solution(folder: Path) -> Solution:
             habitat_price=float(stated["habitat_price"]),
             adjacency_price=float(stated["adjacency_price"]),
             certificate=certificate,
+            searched=searched,
             hashes=Hashes(**stated["hashes"]),
             config=GLMConfig.model_validate(stated["config"]),
+            plan_time_s=float(stated["plan_time_s"]),
             wall_time_s=float(stated["wall_time_s"]),
             solver=stated["solver"],
             versions=stated["versions"],
@@ -276,12 +296,35 @@ def read_certificate(folder: Path) -> Certificate:
         raise CertificateError(f"{CERTIFICATE} is malformed ({type(error).__name__}: {error})") from error
 
 
-def _certificate_to_json(certificate: Certificate) -> dict[str, Any]:
+def _read_searched(folder: Path, choice: np.ndarray, ids: pd.Series, classes: tuple[str, ...]) -> Searched:
+    stated = read_json(folder / CERTIFICATE)["search"]
+    row_of, others = pd.Index(ids), []
+    for changes in stated["other_plans"]:
+        rows, to = row_of.get_indexer(list(changes)), positions(classes, np.array(list(changes.values()), dtype=object))
+        if (rows < 0).any() or (to < 0).any():
+            raise ValueError("another plan names an id or a class that the landscape has not")
+        other = choice.copy()
+        other[rows] = to
+        others.append(other)
+    bound = stated["bound"]
+    return Searched(tuple(others), np.inf if bound is None else float(bound))
+
+
+def _certificate_to_json(s: Solution) -> dict[str, Any]:
+    choice, ids, classes = s.choice, s.ids.astype(str), np.array(s.classes, dtype=object)
+    changed = [np.flatnonzero(other != choice) for other in s.searched.others]
     return {
-        "floor_multiplier": certificate.floor_multiplier.tolist(),
-        "habitat_least": certificate.habitat_least,
-        "habitat_greatest": certificate.habitat_greatest,
-        "pair_share": certificate.pair_share.tolist(),
+        "floor_multiplier": s.certificate.floor_multiplier.tolist(),
+        "habitat_least": s.certificate.habitat_least,
+        "habitat_greatest": s.certificate.habitat_greatest,
+        "pair_share": s.certificate.pair_share.tolist(),
+        "search": {
+            "other_plans": [
+                dict(zip(ids[rows].tolist(), classes[other[rows]].tolist(), strict=True))
+                for rows, other in zip(changed, s.searched.others, strict=True)
+            ],
+            "bound": s.searched.bound if np.isfinite(s.searched.bound) else None,
+        },
     }
 
 
@@ -291,6 +334,7 @@ def _to_json(s: Solution) -> dict[str, Any]:
         "classes": list(s.classes),
         "polygons": len(s.ids),
         "status": {status: int((s.status == status).sum()) for status in sorted(set(s.status))},
+        "proof": {proof: int((s.proof == proof).sum()) for proof in sorted(set(s.proof))},
         "objective": s.objective,
         "upper_bound": s.upper_bound,
         "gap": s.gap,
@@ -303,6 +347,7 @@ def _to_json(s: Solution) -> dict[str, Any]:
         "adjacency_price": s.adjacency_price,
         "hashes": asdict(s.hashes),
         "config": s.config.model_dump(mode="json"),
+        "plan_time_s": s.plan_time_s,
         "wall_time_s": s.wall_time_s,
         "solver": s.solver,
         "versions": dict(s.versions),

@@ -1,10 +1,11 @@
-"""Solve the GLM: relaxation, certificate, whole-polygon plan, check.
+"""Solve the GLM: the least bound, a plan close to it, and what is left open.
 
-1. The relaxation's duals become the certificate, whose bound is recomputed without the solver.
-2. HiGHS searches for the plan among the polygons that the relaxation's prices leave open (the core); only where that
-   plan is not certified to lie within the gap, among the classes that a better plan could have. Exchanges of one or
-   two polygons polish it; ties fall to the earlier class (:func:`oracle.regret.settle_ties`).
-3. Feasibility and every term are recomputed with numpy; the solver's word counts for nothing.
+1. Prices and one minimum cut give the certificate, whose bound is recomputed (:mod:`oracle.lagrangian`).
+2. HiGHS searches for the plan among the polygons that these prices decide least clearly (:mod:`oracle.core`); where
+   that plan is not certified to lie within the gap, among all classes that a better plan could have. Exchanges of one
+   or two polygons polish it; ties fall to the earlier class (:func:`oracle.regret.settle_ties`).
+3. A search for the best plan that differs decides labels that the certificate leaves open (:mod:`oracle.runner_up`).
+4. Feasibility and every term are recomputed with numpy; the solver's word counts only where a label says so.
 """
 
 from __future__ import annotations
@@ -12,33 +13,35 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 
 import numpy as np
 
 from oracle.canonical import canonical
-from oracle.certificate import Certificate, balanced, bound, values
+from oracle.certificate import Certificate, balanced, bound
 from oracle.coefficients import Coefficients, SharedLengths, coefficients
+from oracle.core import core, losses, open_closest, open_to_better
 from oracle.errors import SolveError
 from oracle.feasibility import check_possible, jointly_infeasible
-from oracle.glm import floor_row_scale
 from oracle.glm_arrays import GLMArrays, glm_arrays
 from oracle.glm_config import GLMConfig, Method
 from oracle.highs import Answer, Status, run
+from oracle.lagrangian import least_bound
 from oracle.landscape import Landscape
-from oracle.plan import supply_t, terms, violations
-from oracle.regret import exchanges, regret, settle_ties
+from oracle.plan import relative_gap, supply_t, terms, violations
+from oracle.regret import Searched, exchanges, regret, settle_ties
+from oracle.runner_up import runner_up
 from oracle.solution import Hashes, Solution
 
 Progress = Callable[[str], None]
 
 _AGREEMENT = 1e-6  # objective units, between the solver's objective and the recomputed one
 _IMPROVEMENT = 1e-10
-_CORE_AT_MOST = 400
-_POLISHED_BEYOND_THE_GOAL = 20_000  # polygons
-_NO_MARGIN = 1e-12  # objective units: the relaxation's pair duals are degenerate
-_CORE_WORTHWHILE_FROM = 200  # polygons; below, the whole is as fast
+_CORE_POLYGONS = 400
+_CORE_NODES = 1  # the root's heuristics find what there is; where they do not, the wider search takes over
+_POLISHED_BEYOND_THE_GOAL = 2_000  # polygons
+_SAID_EVERY_S = 1.0
 
 
 def solve(
@@ -81,23 +84,30 @@ def solve(
     say(f"GLM of {landscape.name}: {len(c):,} polygons, {len(c.classes)} classes, {len(c.pair_i):,} neighbour pairs")
     arrays = glm_arrays(c)
 
-    certificate, relaxed_optimum = _relax(c, arrays, config)
-    certificate = balanced(c, certificate)
+    deadline = started + config.time_limit_s
+    certificate, least = _least_bound(c, config, deadline, say)
     upper_bound = bound(c, certificate)
-    say(f"relaxation: no plan exceeds {upper_bound:.6f}")
+    say(f"bound: no plan exceeds {upper_bound:.6f}")
 
-    search = _Search(config, upper_bound, started + config.time_limit_s, say)
-    choice, solver_bound = _plan(c, arrays, certificate, search)
+    search = _Search(c, arrays, config, certificate, upper_bound, deadline, say)
+    choice, solver_bound = _plan(search)
+    plan_time_s = time.monotonic() - started
+    if config.proof_nodes and not search.stopped and search.left > 0:
+        choice, searched = runner_up(
+            c, arrays, choice, certificate, upper_bound, config.proof_nodes, lambda a, nodes: search.run(a, nodes=nodes)
+        )
+    else:
+        searched = Searched()
     wrong = violations(c, choice)
     if wrong:
         raise SolveError("the solver's plan is not feasible:\n" + "\n".join(f"  - {w}" for w in wrong))
     plan = terms(c, choice)
     if plan.objective > upper_bound + 1e-9:
         raise SolveError(f"the plan's objective {plan.objective:.9f} is above the certified bound {upper_bound:.9f}")
-    below = (upper_bound - plan.objective) / upper_bound if upper_bound > 0 else 0.0
+    below = relative_gap(plan.objective, upper_bound)
     say(f"plan: objective {plan.objective:.6f}, at most {100 * below:.2g} % below the optimum")
 
-    judged = sorted_by_id.regret_back(regret(c, choice, certificate))
+    judged = sorted_by_id.regret_back(regret(c, choice, certificate, searched))
     counts = {s: int((judged.status == s).sum()) for s in np.unique(judged.status)}
     say("labels: " + ", ".join(f"{count:,} {status}" for status, count in counts.items()))
     return Solution(
@@ -106,51 +116,89 @@ def solve(
         ids=landscape.ids,
         land_use=np.array(c.classes, dtype=object)[sorted_by_id.back(choice)],
         status=judged.status,
+        proof=judged.proof,
         regret_low=judged.low,
         regret_high=judged.high,
         terms=plan,
         upper_bound=max(upper_bound, plan.objective),
-        solver_bound=min(solver_bound, relaxed_optimum),
+        solver_bound=min(solver_bound, least),
         supply_t=supply_t(c, choice),
         floor_t=c.floor_t,
         shadow_price=dict(zip(c.crops, (certificate.floor_multiplier * c.currency_per_unit).tolist(), strict=True)),
         habitat_price=c.habitat_price,
         adjacency_price=c.adjacency_price,
         certificate=sorted_by_id.certificate_back(certificate),
+        searched=sorted_by_id.searched_back(searched),
         hashes=Hashes(landscape.sha256, graph.sha256, config.sha256),
         config=config,
+        plan_time_s=plan_time_s,
         wall_time_s=time.monotonic() - started,
         solver=f"HiGHS {version('highspy')}",
         versions={p: version(p) for p in ("highspy", "pulp", "numpy", "geopandas", "shapely", "pyproj")},
     )
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class _Search:
+    """The whole programme, how far the search for its plan is to go, and how long it may."""
+
+    c: Coefficients
+    arrays: GLMArrays
     config: GLMConfig
+    certificate: Certificate
     upper_bound: float
     deadline: float
     say: Progress
+    stopped: bool = False
+    """By Ctrl-C."""
 
+    @property
     def left(self) -> float:
+        """Seconds."""
         return self.deadline - time.monotonic()
 
     @property
     def goal(self) -> float:
-        return self.upper_bound * (1.0 - self.config.gap)
+        return self.upper_bound - self.config.gap * abs(self.upper_bound)
 
-    def run(self, c: Coefficients, arrays: GLMArrays, seconds: float, gap: float) -> Answer:
+    def run(self, arrays: GLMArrays, *, gap: float = 0.0, nodes: int | None = None, constant: float = 0.0) -> Answer:
+        """Search for whole plans; ``gap`` in objective units, ``constant`` what is settled, in the arrays' units."""
+
         def moved(plan: float, bound_: float) -> None:
-            found = f"plan {plan / len(c):.6f}, gap {(bound_ - plan) / bound_:.1e}" if plan > 0 else "no plan yet"
-            self.say(f"search: {found}, solver's bound {bound_ / len(c):.6f}")
+            worth, at_most = ((v + constant) / len(self.c) for v in (plan, bound_))
+            found = f"plan {worth:.6f}, gap {relative_gap(worth, at_most):.1e}" if plan > -np.inf else "no plan yet"
+            self.say(f"search: {found}, solver's bound {at_most:.6f}")
 
-        return run(arrays, self.config, seconds, whole=True, gap=gap, moved=moved)
+        answer = run(
+            arrays,
+            self.config,
+            self.left,
+            whole=True,
+            gap=gap * len(self.c),
+            nodes=nodes,
+            moved=moved,
+        )
+        self.stopped |= answer.stopped
+        return answer
+
+    def within(self, narrowed: Coefficients, *, gap: float, nodes: int | None = None) -> tuple[Answer, np.ndarray]:
+        """Search among the classes that ``narrowed`` allows; the answer, and the plan where there is one."""
+        part = core(narrowed, self.arrays)
+        answer = self.run(part.arrays, gap=gap, nodes=nodes, constant=part.constant)
+        if not answer.has_plan:
+            return answer, np.empty(0, dtype=int)
+        choice = self.arrays.choice(part.column(answer.column))
+        reported = (answer.objective + part.constant) / len(self.c)
+        recomputed = terms(self.c, choice).objective
+        if abs(reported - recomputed) > _AGREEMENT:
+            raise SolveError(f"the solver reports objective {reported:.9f}, its plan is worth {recomputed:.9f}")
+        return answer, settle_ties(self.c, polish(self.c, choice, self.goal)[0])
 
 
 def polish(c: Coefficients, choice: np.ndarray, goal: float = math.inf, at_most: int = 200) -> tuple[np.ndarray, int]:
     """Take the best feasible exchange of one or two polygons until none improves the plan; (plan, exchanges made).
 
-    Beyond 20,000 polygons it ends as soon as the objective reaches ``goal``.
+    Beyond 2,000 polygons it ends as soon as the objective reaches ``goal``.
     """
     for step in range(at_most):
         if len(c) > _POLISHED_BEYOND_THE_GOAL and terms(c, choice).objective >= goal:
@@ -163,90 +211,54 @@ def polish(c: Coefficients, choice: np.ndarray, goal: float = math.inf, at_most:
     return choice, at_most
 
 
-def _relax(c: Coefficients, arrays: GLMArrays, config: GLMConfig) -> tuple[Certificate, float]:
-    """The relaxation's duals, clipped to what a certificate may be, and its optimum."""
-    answer = run(arrays, config, config.time_limit_s, whole=False)
-    if answer.stopped:
-        raise KeyboardInterrupt
-    if answer.infeasible:
+def _least_bound(c: Coefficients, config: GLMConfig, deadline: float, say: Progress) -> tuple[Certificate, float]:
+    """The certificate of the least bound, and its value as the search for it counts."""
+    said = time.monotonic()
+
+    def moved(value: float) -> None:
+        nonlocal said
+        if time.monotonic() - said >= _SAID_EVERY_S:
+            said = time.monotonic()
+            say(f"bound: {value:.6f} so far")
+
+    found = least_bound(c, deadline=deadline, moved=moved)
+    if found.infeasible:
         raise jointly_infeasible(c, config)
-    if answer.status != Status.kOptimal:
-        raise SolveError(_ended(answer, "the relaxation", config))
-    n = len(c)
-    price = np.abs(answer.row_dual) / n  # the model's objective is n times the GLM's
-    first, floors, habitat = np.split(price[n:], [2 * len(c.pair_i), 2 * len(c.pair_i) + len(arrays.floors)])
-    multiplier = np.zeros(len(c.crops))
-    multiplier[arrays.floors] = floors / floor_row_scale(c)[arrays.floors]
-    share = np.divide(first[::2], c.pair_gain, out=np.full(len(c.pair_i), 0.5), where=c.pair_gain > 0)
-    of_habitat = dict(zip(arrays.habitat_rows, (habitat / c.area_ha.mean()).tolist(), strict=True))
-    certificate = Certificate(
-        floor_multiplier=multiplier,
-        habitat_least=of_habitat.get("habitat_least", 0.0),
-        habitat_greatest=of_habitat.get("habitat_greatest", 0.0),
-        pair_share=np.clip(share, 0.0, 1.0),
-    )
-    return certificate, answer.objective / n
+    return balanced(c, found.certificate), found.value
 
 
-def _core(c: Coefficients, certificate: Certificate) -> Coefficients | None:
-    """The GLM with only those polygons open whose class the prices decide least clearly; None where not much smaller.
-
-    A polygon's margin is what its second best class lacks at the certificate's prices. Open stay all without margin
-    and, of the others, the closest quarter (400 at most); there every class within the largest such margin is allowed.
-    """
-    v = values(c, certificate)
-    loss = v.max(axis=1, keepdims=True) - v
-    margin = np.sort(loss, axis=1)[:, 1]
-    clear = np.sort(margin[(margin > _NO_MARGIN) & np.isfinite(margin)])
-    if len(clear) < _CORE_WORTHWHILE_FROM:
-        return None
-    return replace(c, allowed=loss <= clear[min(len(clear) // 4, _CORE_AT_MOST)])
-
-
-def _plan(c: Coefficients, arrays: GLMArrays, certificate: Certificate, search: _Search) -> tuple[np.ndarray, float]:
-    """A plan and the solver's own bound.
+def _plan(search: _Search) -> tuple[np.ndarray, float]:
+    """A plan and the solver's own bound, infinite where it has none on the whole programme.
 
     First from the core. Where that plan is not certified to lie within the gap, from the classes that a better plan
     could have: one that loses more at the certificate's prices than bound less plan cannot. Else from the whole.
     """
-    gap, plans, wider = search.config.gap, [], arrays
-    core = _core(c, certificate) if search.config.method is Method.CORE else None
-    if core is not None:
-        core_arrays = glm_arrays(core)
-        answer = search.run(c, core_arrays, search.left() / 4, gap / 2)
+    c, config = search.c, search.config
+    gap = config.gap * abs(search.upper_bound)
+    plans, wider = [], c
+    if config.method is Method.CORE:
+        loss = losses(c, search.certificate)
+        answer, choice = search.within(open_closest(c, loss, _CORE_POLYGONS), gap=0.0, nodes=_CORE_NODES)
         if answer.has_plan:
-            plans.append(_polished(c, core_arrays, answer, search.goal))
-            objective = terms(c, plans[0]).objective
+            plans.append(choice)
+            objective = terms(c, choice).objective
             if objective >= search.goal or answer.stopped:
-                return plans[0], np.inf
-            wider = glm_arrays(_open_to_better(c, certificate, search.upper_bound - objective))
+                return choice, np.inf
+            wider = open_to_better(c, loss, search.upper_bound - objective)
         elif answer.stopped:
             raise KeyboardInterrupt
-    answer = search.run(c, wider, search.left(), gap)
+    answer, choice = search.within(wider, gap=gap)
     if answer.has_plan:
-        plans.append(_polished(c, wider, answer, search.goal))
+        plans.append(choice)
     if not plans:
         if answer.stopped:
             raise KeyboardInterrupt
         if answer.infeasible:
-            raise jointly_infeasible(c, search.config)
-        raise SolveError(_ended(answer, "the search for a plan", search.config))
+            raise jointly_infeasible(c, config)
+        raise SolveError(_ended(answer, "the search for a plan", config))
     best = max(plans, key=lambda choice: terms(c, choice).objective)
-    return best, max(answer.bound / len(c), terms(c, best).objective)
-
-
-def _open_to_better(c: Coefficients, certificate: Certificate, gap: float) -> Coefficients:
-    """The GLM with only the classes that a plan better by up to ``gap`` objective units could have."""
-    v = values(c, certificate)
-    return replace(c, allowed=c.allowed & (v.max(axis=1, keepdims=True) - v <= gap + _AGREEMENT / len(c)))
-
-
-def _polished(c: Coefficients, arrays: GLMArrays, answer: Answer, goal: float) -> np.ndarray:
-    choice = arrays.choice(answer.column)
-    reported, recomputed = answer.objective / len(c), terms(c, choice).objective
-    if abs(reported - recomputed) > _AGREEMENT:
-        raise SolveError(f"the solver reports objective {reported:.9f}, its plan is worth {recomputed:.9f}")
-    return settle_ties(c, polish(c, choice, goal)[0])
+    constant = core(wider, search.arrays).constant
+    return best, max((answer.bound + constant) / len(c), terms(c, best).objective)
 
 
 def _ended(answer: Answer, what: str, config: GLMConfig) -> str:

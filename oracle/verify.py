@@ -5,7 +5,8 @@ Recomputed: hashes, the neighbour graph by the rule that its file states, areas,
 objective, supply, floors, prices, bound, regret and status. Where rounding could decide it may not: feasibility is
 decided exactly, the bound and the lower ends of the regret are held against ones that are safe against rounding
 (:mod:`oracle.certificate`). Taken as given: that the graph's rule (gap, facing length) is the one wanted, and the run's
-history (solver, its own bound, wall time); the pictures and ``connectivity.json`` are not looked at.
+history (solver, its own bound, wall time), and the bound of a search for the best plan that differs: what rests on that
+alone is counted; the pictures and ``connectivity.json`` are not looked at.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from oracle.errors import CertificateError, LandscapeError, name_some
 from oracle.landscape import Landscape, load_landscape
 from oracle.neighbours import NeighbourGraph, neighbour_graph
 from oracle.plan import Terms, relative_gap, supply_t, terms, violations
-from oracle.regret import judge, regret
+from oracle.regret import Proof, judge, regret, searchable
 from oracle.solution import (
     GRAPH,
     LABELS,
@@ -50,12 +51,15 @@ class Verification:
     unique: int
     tied: int
     undecided: int
+    on_the_solvers_word: int
+    """Of the unique ones: by a search's bound, not by the certificate."""
 
     def __str__(self) -> str:
         return (
             f"{self.landscape}: {self.polygons:,} polygons, feasible, objective {self.objective:.6f}; no plan exceeds "
             f"{self.upper_bound:.6f}, so it is at most {100 * self.gap:.2g} % below the optimum; labels: "
-            f"{self.unique:,} unique, {self.tied:,} tied, {self.undecided:,} undecided"
+            f"{self.unique:,} unique ({self.on_the_solvers_word:,} on the solver's word), {self.tied:,} tied, "
+            f"{self.undecided:,} undecided"
         )
 
 
@@ -90,6 +94,7 @@ def verify(folder: Path) -> Verification:
         solution.upper_bound,
         relative_gap(plan.objective, solution.upper_bound),
         **counts,
+        on_the_solvers_word=int((solution.proof == Proof.SEARCH).sum()),
     )
 
 
@@ -156,12 +161,17 @@ def _check_bound(c: Coefficients, solution: Solution) -> None:
 
 
 def _check_regret(c: Coefficients, solution: Solution) -> None:
+    for other in solution.searched.others:
+        broken = violations(c, other)
+        if broken:
+            raise CertificateError("another plan of the certificate is not feasible: " + "; ".join(broken))
     sorted_by_id = canonical(c, solution.ids)
     found = sorted_by_id.regret_back(
         regret(
             sorted_by_id.coefficients,
             solution.choice[sorted_by_id.order],
             sorted_by_id.certificate_here(solution.certificate),
+            sorted_by_id.searched_here(solution.searched),
         )
     )
     for end, stated, recomputed in (
@@ -175,7 +185,10 @@ def _check_regret(c: Coefficients, solution: Solution) -> None:
                 f"regret_{solution.classes[k]}_{end} of {solution.ids[polygon]} is {stated[polygon, k]:.9f}, "
                 f"but {recomputed[polygon, k]:.9f} follows from the certificate ({int(differs.sum())} differ)"
             )
-    proven = regret_lows(c, solution.certificate, solution.choice)
+    by_certificate = regret_lows(c, solution.certificate, solution.choice)
+    by_search = solution.objective - solution.searched.bound
+    asked = searchable(solution.choice, solution.regret_high)
+    proven = np.where(asked, np.maximum(by_certificate, by_search), by_certificate)
     unproven = (solution.regret_low > 0) & (solution.regret_low > proven)
     if unproven.any():
         polygon, k = np.argwhere(unproven)[0]
@@ -187,6 +200,9 @@ def _check_regret(c: Coefficients, solution: Solution) -> None:
     wrong = solution.status != judge(solution.choice, solution.regret_low, solution.regret_high)
     if wrong.any():
         raise CertificateError(f"status of {name_some(solution.ids[wrong])} does not follow from the regret intervals")
+    wrong = solution.proof != found.proof
+    if wrong.any():
+        raise CertificateError(f"proof of {name_some(solution.ids[wrong])} is not what the status rests on")
 
 
 def _agree(name: str, stated: float | np.ndarray, found: float | np.ndarray) -> None:

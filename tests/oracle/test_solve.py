@@ -230,7 +230,7 @@ def test_another_number_of_threads_in_the_same_process_works():
 def test_progress_tells_the_stages_in_readable_lines():
     lines: list[str] = []
     solve(build_grid_landscape(2, 2), build_grid_graph(2, 2), GLMConfig(), lines.append)
-    assert [line.split(":")[0] for line in lines] == ["GLM of grid", "relaxation", "plan", "labels"]
+    assert [line.split(":")[0] for line in lines] == ["GLM of grid", "bound", "plan", "labels"]
 
 
 def test_the_solver_in_use_has_not_the_false_optimum_of_highspy_1_14_0():
