@@ -179,10 +179,10 @@ def _check_regret(c: Coefficients, solution: Solution) -> None:
     unproven = (solution.regret_low > 0) & (solution.regret_low > proven)
     if unproven.any():
         polygon, k = np.argwhere(unproven)[0]
-        stated, found_low = (float(low[polygon, k]) for low in (solution.regret_low, proven))
         raise CertificateError(
-            f"regret_{solution.classes[k]}_low of {solution.ids[polygon]} is {stated!r}, "
-            f"but only {found_low!r} is proven ({int(unproven.sum())} are too high)"
+            f"regret_{solution.classes[k]}_low of {solution.ids[polygon]} is "
+            f"{float(solution.regret_low[polygon, k])!r}, but only {float(proven[polygon, k])!r} is proven "
+            f"({int(unproven.sum())} are too high)"
         )
     wrong = solution.status != judge(solution.choice, solution.regret_low, solution.regret_high)
     if wrong.any():
