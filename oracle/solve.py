@@ -19,7 +19,7 @@ from importlib.metadata import version
 import numpy as np
 
 from oracle.canonical import canonical
-from oracle.certificate import Certificate, balanced, bound
+from oracle.certificate import MARGIN, Certificate, balanced, bound
 from oracle.coefficients import Coefficients, SharedLengths, coefficients
 from oracle.core import core, losses, open_closest, open_to_better
 from oracle.errors import SolveError
@@ -159,7 +159,7 @@ class _Search:
 
     @property
     def goal(self) -> float:
-        return self.upper_bound - self.config.gap * abs(self.upper_bound)
+        return self.upper_bound - self.config.gap * abs(self.upper_bound) - MARGIN
 
     def run(self, arrays: GLMArrays, *, gap: float = 0.0, nodes: int | None = None, constant: float = 0.0) -> Answer:
         """Search for whole plans; ``gap`` in objective units, ``constant`` what is settled, in the arrays' units."""

@@ -188,14 +188,14 @@ def _check_regret(c: Coefficients, solution: Solution) -> None:
     by_certificate = regret_lows(c, solution.certificate, solution.choice)
     by_search = solution.objective - solution.searched.bound
     asked = searchable(solution.choice, solution.regret_high)
-    proven = np.where(asked, np.maximum(by_certificate, by_search), by_certificate)
+    proven = np.maximum(by_certificate, np.where(asked, by_search, -np.inf))
     unproven = (solution.regret_low > 0) & (solution.regret_low > proven)
     if unproven.any():
         polygon, k = np.argwhere(unproven)[0]
-        stated, found_low = (float(low[polygon, k]) for low in (solution.regret_low, proven))
         raise CertificateError(
-            f"regret_{solution.classes[k]}_low of {solution.ids[polygon]} is {stated!r}, "
-            f"but only {found_low!r} is proven ({int(unproven.sum())} are too high)"
+            f"regret_{solution.classes[k]}_low of {solution.ids[polygon]} is "
+            f"{float(solution.regret_low[polygon, k])!r}, but only {float(proven[polygon, k])!r} is proven "
+            f"({int(unproven.sum())} are too high)"
         )
     wrong = solution.status != judge(solution.choice, solution.regret_low, solution.regret_high)
     if wrong.any():

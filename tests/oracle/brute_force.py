@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pytest
 
+from oracle.certificate import bound
 from oracle.coefficients import Coefficients
 from oracle.plan import TOLERANCE
+from oracle.solution import Solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,3 +72,16 @@ def every_plan(c: Coefficients) -> EveryPlan:
     options = [np.flatnonzero(row).astype(np.int8) for row in c.allowed]
     grid = np.meshgrid(*options, indexing="ij")
     return EveryPlan(c, np.column_stack([axis.ravel() for axis in grid]))
+
+
+def assert_stands(c: Coefficients, plans: EveryPlan, solution: Solution) -> None:
+    """The plan is the best, no bound is below it, every interval has the true regret, every status is true."""
+    assert solution.objective == pytest.approx(plans.best, abs=1e-9)
+    for bound_ in (solution.upper_bound, bound(c, solution.certificate, margin=0.0)):
+        assert bound_ >= plans.best - 1e-15
+    assert (solution.regret_low <= plans.regret + 1e-14).all()
+    assert (solution.regret_high >= plans.regret - 1e-9).all()
+    chosen = np.arange(len(c.classes)) == solution.choice[:, None]
+    others = np.where(chosen, np.inf, plans.regret).min(axis=1)
+    assert (others[solution.status == "unique"] > 0).all()
+    assert (others[solution.status == "tied"] <= 1e-8).all()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oracle.certificate import bound
 from oracle.coefficients import coefficients
 from oracle.errors import InfeasibleError
 from oracle.glm_config import GLMConfig, HabitatShare, Method
 from oracle.landscape import Landscape
 from oracle.solve import solve
 
-from .brute_force import every_plan
+from .brute_force import assert_stands, every_plan
 from .conftest import FOUR_CROPS, GridGraph, build_grid_graph, build_grid_landscape
 
 PRICES = {"wheat": 300.0, "oat": 250.0, "corn": 200.0, "soy": 400.0}
@@ -63,15 +62,7 @@ def test_plan_bound_regret_and_status_stand_before_the_list_of_all_plans(size, s
             solve(landscape, graph, config)
         return
     solution = solve(landscape, graph, config)
-    assert solution.objective == pytest.approx(plans.best, abs=1e-9)
-    assert solution.upper_bound >= plans.best - 1e-15
-    assert bound(c, solution.certificate, margin=0.0) >= plans.best - 1e-15
-    assert (solution.regret_low <= plans.regret + 1e-14).all()
-    assert (solution.regret_high >= plans.regret - 1e-9).all()
-    chosen = np.arange(len(c.classes)) == solution.choice[:, None]
-    others = np.where(chosen, np.inf, plans.regret).min(axis=1)
-    assert (others[solution.status == "unique"] > 0).all()
-    assert (others[solution.status == "tied"] <= 1e-8).all()
+    assert_stands(c, plans, solution)
 
 
 def test_the_cases_have_what_they_should():

@@ -66,6 +66,7 @@ def test_every_breach_is_named_in_one_message() -> None:
         (squares(habitat_yield=1.0), ("barley", "habitat"), "classes of their own"),
         (squares(id=["a", ""]), CROPS, "non-empty strings"),
         (squares(**{LOCKED: [None, "barley"]}), CROPS, "locked to barley where its yield is 0: b"),
+        (squares(**{LOCKED: [None, "lentil"]}), CROPS, r"locked_land_use must be one of .* \(b; found lentil\)"),
         (squares().set_crs(None, allow_override=True), CROPS, "no CRS"),
         (squares().iloc[:0], CROPS, "no polygon"),
         (squares().set_geometry([shapely.Point(0, 0)] * 2, crs=32613), CROPS, "not a polygon"),

@@ -102,9 +102,11 @@ def test_settings_change_the_plan_and_are_checked(farms: Path, tmp_path: Path) -
     nature = run_json("solve", farms, "--out", tmp_path / "b", "--set", "connectivity_weight=0.9")
     assert crops_only["polygons_per_class"].get("habitat", 0) < nature["polygons_per_class"]["habitat"]
     for change, said in {
-        "connectivity_weight=1.5": "connectivity_weight",
-        "colour=red": "colour",
-        "supply_floors.wheat=-1": "supply_floors.wheat",
+        "connectivity_weight=1.5": "connectivity_weight: Input should be less than 1 (found 1.5)",
+        "colour=red": "colour: unknown setting (found 'red')",
+        "supply_floors.wheat=-1": "supply_floors.wheat: Input should be greater than or equal to 0 (found -1)",
+        "costs.habitat=-2": "costs.habitat: Input should be greater than or equal to 0 (found -2)",
+        "costs.lentil=3": "costs names lentil, which is no class of the landscape",
         "gap": "write key=value",
     }.items():
         result = run("solve", farms, "--out", tmp_path / "c", "--set", change)
