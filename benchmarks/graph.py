@@ -9,8 +9,6 @@ first-order contacts; Landoracle measures borders and gaps, and adds geodesic di
 from __future__ import annotations
 
 import json
-import math
-import resource
 import subprocess
 import sys
 import time
@@ -20,22 +18,15 @@ from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
-import geopandas as gpd
 import numpy as np
-import pandas as pd
 from libpysal.graph import Graph
 
+from benchmarks.quarters import LARGEST, memory_mb, quarter_block
 from oracle.errors import ConfigurationError, LandoracleError
 from oracle.landscape import CONNECTIVITY, Landscape
 from oracle.neighbours import neighbour_graph
-from oracle.survey import quarter_sections
 
 SIZES = (10_000, 30_000, 100_000)
-PER_TOWNSHIP = 144
-RANGES = 25
-"""Ranges that fit between two meridians as far north as the largest block reaches."""
-MERIDIANS = (2, 3, 4, 5)
-LARGEST = 1_000_000
 T = TypeVar("T")
 
 
@@ -92,15 +83,8 @@ def run(sizes: Sequence[int] = SIZES, repeats: int = 3) -> GraphBenchmark:
 
 
 def quarter_section_landscape(polygons: int) -> Landscape:
-    """The first ``polygons`` quarter sections of a block of townships, about as long as wide."""
-    townships = math.ceil(polygons / PER_TOWNSHIP)
-    wide = min(math.ceil(math.sqrt(townships)), RANGES * len(MERIDIANS))
-    high = math.ceil(townships / wide)
-    blocks = [
-        quarter_sections(1, 1, meridian, townships_ns=high, townships_ew=min(RANGES, wide - RANGES * k)).to_crs(3347)
-        for k, meridian in enumerate(MERIDIANS[: math.ceil(wide / RANGES)])
-    ]
-    quarters = gpd.GeoDataFrame(pd.concat(blocks, ignore_index=True), crs=3347).iloc[:polygons]
+    """So many quarter sections that all grow the same."""
+    quarters = quarter_block(polygons)
     return Landscape("quarter-sections", quarters.assign(wheat_yield=3.0, **{CONNECTIVITY: 0.5}), ("wheat",))
 
 
@@ -108,14 +92,14 @@ def measure(polygons: int, repeats: int) -> GraphMeasurement:
     """Time both builders in this process."""
     landscape = quarter_section_landscape(polygons)
     named = landscape.polygons.set_index("id")
-    before = _memory_mb()
+    before = memory_mb()
     seconds: dict[str, list[float]] = {"graph": [], "libpysal": []}
     for turn in range(repeats):
         graph = _timed(seconds["graph"], lambda: neighbour_graph(landscape))
         rows = len(graph.table)
         del graph
         if turn == 0:
-            peak = _memory_mb()
+            peak = memory_mb()
         _timed(seconds["libpysal"], lambda: Graph.build_contiguity(named, rook=True, strict=True))
     ours, theirs = median(seconds["graph"]), median(seconds["libpysal"])
     return GraphMeasurement(
@@ -128,12 +112,6 @@ def _timed(seconds: list[float], build: Callable[[], T]) -> T:
     built = build()
     seconds.append(time.perf_counter() - start)
     return built
-
-
-def _memory_mb() -> float:
-    """Greatest resident memory of this process so far, MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1e6 if sys.platform == "darwin" else 1e3)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import zlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import geopandas as gpd
 import numpy as np
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -106,6 +107,12 @@ def synthesise(config: SynthesisConfig) -> Landscape:
         townships_ns=config.townships_ns,
         townships_ew=config.townships_ew,
     )
+    return grow(config, quarters)
+
+
+def grow(config: SynthesisConfig, quarters: gpd.GeoDataFrame) -> Landscape:
+    """The yields, connectivity and current land use of ``config`` on any quarter sections in a metric CRS."""
+    quarters = quarters.copy()
     rng = np.random.default_rng(config.seed)
     centroids = quarters.geometry.centroid
     km = np.column_stack([centroids.x, centroids.y]) / 1_000.0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
+from oracle.errors import ConfigurationError
 from pipeline.terminal import JsonOption, err, out, refusals
 
 bench_app = typer.Typer(no_args_is_help=True, help="Measure Landoracle itself; docs/benchmarks.md has figures.")
@@ -45,34 +47,64 @@ def bench_graph(
 
 @bench_app.command("oracle")
 def bench_oracle(
-    polygons: Annotated[int, typer.Option(help="At least so many quarter sections, in whole townships.")] = 10_000,
-    gap: Annotated[float, typer.Option(help="Relative gap at which the solve and the peer stop.")] = 1e-5,
+    polygons: Annotated[
+        list[int] | None, typer.Option(help="How many quarter sections; repeatable. 1,000, 3,000 and 10,000.")
+    ] = None,
+    gap: Annotated[float, typer.Option(help="Relative gap at which the solve and the peers stop.")] = 1e-5,
     seed: Annotated[int, typer.Option(help="Seed of the landscape.")] = 0,
-    peer: Annotated[bool, typer.Option("--peer", help="Time plain PuLP + HiGHS as well.")] = False,
-    peer_limit_s: Annotated[float, typer.Option(help="Time limit of the peer, seconds.")] = 120.0,
+    floor: Annotated[float, typer.Option(help="Supply floor of every crop, share of potential / crops.")] = 0.8,
+    relaxation: Annotated[bool, typer.Option(help="Time HiGHS's relaxation alone as well.")] = True,
+    peer: Annotated[
+        list[str] | None, typer.Option(help="Time another solver on the whole programme; repeatable, see below.")
+    ] = None,
+    peer_limit_s: Annotated[float, typer.Option(help="Time limit of each peer, seconds.")] = 120.0,
+    plot: Annotated[Path | None, typer.Option(help="Draw the growth of time with polygons into this PNG.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Time the oracle on a seeded landscape: the relaxation alone, the solve, and a peer.
+    """Time the oracle on seeded landscapes: plan and bound, regret, the relaxation alone, and peers.
 
-    Example: `landoracle bench oracle --polygons 10000 --peer`
+    Peers are highs (PuLP + HiGHS), cbc, scip and cp-sat (the last two need `pip install '.[bench]'`).
+
+    Example: `landoracle bench oracle --polygons 10000 --peer highs --peer cbc`
     """
-    from benchmarks.oracle import benchmark_oracle
+    from benchmarks.oracle import SIZES, Asked, draw_growth, growth_exponent, measure_all
+    from benchmarks.peers import Peer
 
     with refusals():
-        result = benchmark_oracle(
-            polygons, gap=gap, seed=seed, peer=peer, peer_limit_s=peer_limit_s, progress=None if as_json else err.print
-        )
+        unknown = [p for p in peer or [] if p not in list(Peer)]
+        if unknown:
+            raise ConfigurationError(f"unknown peer {', '.join(unknown)}; there are {', '.join(Peer)}")
+        peers = tuple(Peer(p) for p in peer or [])
+        sizes = [Asked(n, gap, seed, floor, relaxation, peers, peer_limit_s) for n in sorted(set(polygons or SIZES))]
+        found = measure_all(sizes, err.print)
+        if plot is not None:
+            draw_growth(found, plot)
+    exponent = growth_exponent(found)
     if as_json:
-        out.print_json(json.dumps(result.to_dict()))
+        typer.echo(json.dumps({"sizes": [m.to_dict() for m in found], "growth_exponent": exponent}, indent=2))
         return
-    table = Table("measured", "value", title=f"{result.polygons:,} polygons, {result.pairs:,} neighbour pairs")
-    table.add_row("relaxation alone", f"{result.relaxation_s:.1f} s")
-    table.add_row("solve, with certificate and regret", f"{result.solve_s:.1f} s ({result.times_relaxation:.1f}x)")
-    table.add_row("certified gap", f"{result.gap:.1e} (asked: {result.gap_asked:.0e})")
-    table.add_row("labels", f"{result.unique:,} unique, {result.tied:,} tied, {result.undecided:,} undecided")
-    if result.peer_s is not None and result.peer_limit_s is not None and result.times_faster is not None:
-        limited = "at least " if result.peer_s >= result.peer_limit_s else ""
-        found = "no plan" if result.peer_gap is None else f"plan {result.peer_gap:.1e} below the bound"
-        table.add_row("plain PuLP + HiGHS", f"{result.peer_s:.1f} s, {found}")
-        table.add_row("faster than it", f"{limited}{result.times_faster:.0f}x")
+    table = Table(title="Oracle on quarter sections", title_justify="left", title_style="bold")
+    for heading in ("polygons", "plan, s", "all, s", "gap", "decided", "memory, MB", "relaxation, s"):
+        table.add_column(heading, justify="right")
+    for p in peers:
+        table.add_column(f"{p}, s (times the plan)", justify="right")
+    for m in found:
+        relaxed = "" if m.relaxation_s is None else f"{m.relaxation_s:.1f}"
+        beside = [
+            f"{t.seconds:.1f} ({'' if t.finished else '>= '}{m.faster_than(t):.0f}x"
+            + (", no plan)" if g is None else f", plan {g:.0e} below)")
+            for t, g in zip(m.peers, m.peer_gaps, strict=True)
+        ]
+        table.add_row(
+            f"{m.asked.polygons:,}",
+            f"{m.plan_s:.2f}",
+            f"{m.solve_s:.1f}",
+            f"{m.gap:.1e}",
+            f"{m.decided:.1%}",
+            f"{m.memory_peak_mb:,.0f}",
+            relaxed,
+            *beside,
+        )
     out.print(table)
+    if exponent is not None:
+        out.print(f"time of the plan grows with the number of polygons to the power of {exponent:.2f}")
