@@ -18,6 +18,7 @@ STATED = {
     Context.PRICES: "It also states prices that hold for the whole landscape and include the shadow prices of its "
     "supply floors. They come from the relaxation of the same landscape: one that nobody solved has none.",
 }
+BLOCKS = ("range of the yields", "block", "blocks held out")
 TIED = {
     Labels.KEEP: "Tied labels are kept, and the oracle's class, chosen by its written rule, is the only right answer "
     "(the default, `labels: keep`).",
@@ -71,7 +72,7 @@ def dataset_card(manifest: Manifest) -> str:
         "## Landscapes",
         "",
         *_table(
-            ["landscape", "role", "polygons", "locked", "block", "blocks held out", "gap", "solver", "SHA-256"],
+            ["landscape", "role", "polygons", "locked", *BLOCKS, "gap", "solver", "SHA-256"],
             [_landscape(s) for s in sources],
         ),
         "",
@@ -120,13 +121,13 @@ def _tokens(manifest: Manifest) -> list[str]:
 
 
 def _landscape(s: SourceRecord) -> list[str]:
-    measured = "" if s.yield_range_m is None else f", yields resemble each other for {s.yield_range_m / 1000:.1f} km"
     return [
         s.landscape,
         str(s.role),
         f"{s.polygons:,}",
         f"{s.locked:,}",
-        f"{s.block_m / 1000:.1f} km ({s.block_rule}{measured})",
+        "" if s.yield_range_m is None else f"{s.yield_range_m / 1000:.1f} km",
+        f"{s.block_m / 1000:.1f} km ({s.block_rule})",
         f"{len(s.held_out_blocks)}",
         f"{s.gap:.1e}",
         s.solver,

@@ -109,7 +109,7 @@ def _compact(shown: Neighbourhoods, config: PromptConfig, wanted: range | list[i
 
 
 def _full(shown: Neighbourhoods, config: PromptConfig, wanted: range | list[int]) -> list[str]:
-    head = {isolated: _head(shown, config, isolated) for isolated in (False, True)}
+    head = {isolated: user_head(shown, config, isolated=isolated) for isolated in (False, True)}
     keys = [json.dumps(f"{crop}{YIELD_SUFFIX}", ensure_ascii=False) for crop in shown.crops]
     body = ", ".join(f"{key}: %s" for key in _escaped(keys)) + f', "{CONNECTIVITY}": %s}}'
     records = [
@@ -124,7 +124,18 @@ def _full(shown: Neighbourhoods, config: PromptConfig, wanted: range | list[int]
     return texts
 
 
-def _head(shown: Neighbourhoods, config: PromptConfig, isolated: bool) -> str:
+def user_head(shown: Neighbourhoods, config: PromptConfig, *, isolated: bool) -> str:
+    """The user part of layout ``full`` up to the list of polygons: the same for all prompts of a landscape.
+
+    Parameters
+    ----------
+    shown : Neighbourhoods
+        Of the landscape.
+    config : PromptConfig
+        Order and rounding.
+    isolated : bool
+        The central polygon has no neighbours, which the prompt then says.
+    """
     template = _environment().get_template("user.j2")
     rounding = {
         "yield_low": f"{10.0**-config.yield_digits:g}",

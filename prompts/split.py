@@ -8,8 +8,8 @@ order). Landscapes with the role ``held_out`` are held out whole. Every polygon 
 intervals are bootstrapped over blocks.
 
 A block is as long as the yields resemble each other (:mod:`prompts.autocorrelation`), between two mean polygon widths
-and a third of the landscape's longer side, unless a length is set; it is then stretched until whole blocks fill the
-landscape.
+and a third of the landscape's longer side, unless a length is set; it is then stretched (or shrunk, by little) until
+whole blocks fill the landscape, without slivers at its edges.
 
 ``held_out_random`` stands beside these for comparison with studies that split at random: single polygons drawn from
 those left to train on. They are not trained on, but training prompts show them as neighbours and their surroundings
@@ -32,6 +32,9 @@ from oracle.neighbours import NeighbourGraph
 from oracle.projection import local_projection
 from prompts.autocorrelation import yield_range_m
 from prompts.neighbourhood import Neighbourhoods
+
+MOST_SHRUNK = 0.1
+"""Share of a block that may lack before a block less is laid along a side."""
 
 
 class Role(StrEnum):
@@ -162,7 +165,7 @@ def _blocks(landscape: Landscape, config: SplitConfig) -> tuple[np.ndarray, Bloc
     from_south_west = xy - xy.min(axis=0) + width / 2
     extent = from_south_west.max(axis=0) + width / 2
     size = _block_size(landscape, xy, width, float(extent.max()), config)
-    whole = np.maximum(np.floor(extent / size.side_m + 1e-6), 1)  # stretched: no slivers at the edges
+    whole = np.maximum(np.floor(extent / size.side_m + MOST_SHRUNK), 1)
     column, row = np.floor(from_south_west / (extent / whole)).astype(int).T
     return np.array([f"{landscape.name}:{r}-{c}" for r, c in zip(row, column, strict=True)], dtype=object), size
 

@@ -21,6 +21,7 @@ FEW_ROWS = 400
 
 
 def split_records(frame: pd.DataFrame) -> dict[str, SplitRecord]:
+    """Size, class and status shares of every split, also of empty ones."""
     records = {}
     for split in Split:
         rows = frame[frame["split"] == split.value]
@@ -49,6 +50,7 @@ def _wilson_width(share: float, rows: int) -> float:
 
 
 def token_record(frame: pd.DataFrame, audit: TokenAudit | None) -> TokenRecord | None:
+    """How long the prompts are; None where nobody counted."""
     if audit is None or frame.empty:
         return None
     tokens = frame["prompt_tokens"].to_numpy(dtype=int)
@@ -64,11 +66,18 @@ def token_record(frame: pd.DataFrame, audit: TokenAudit | None) -> TokenRecord |
 
 
 def notes_on(frame: pd.DataFrame, records: list[SourceRecord]) -> tuple[str, ...]:
+    """What a user of the dataset should know, a sentence each."""
     notes = []
     splits = frame["split"].value_counts().to_dict()
     without = [r.landscape for r in records if r.role is Role.TRAIN and not r.held_out_blocks]
     if without:
         notes.append(f"no block is held out in {name_some(without)}: too few polygons for a block and its buffer")
+    short = [r for r in records if r.role is Role.TRAIN and r.yield_range_m and r.block_m < r.yield_range_m]
+    if short:
+        notes.append(
+            f"blocks are shorter than the range of the yields in {len(short):,} landscapes, which are too small for "
+            "longer ones: held-out blocks there resemble what is trained on; whole held-out landscapes do not"
+        )
     if not splits.keys() & set(SEALED):
         notes.append("nothing is held out, so nothing can be evaluated: add a landscape, or lower buffer or block_side")
     if Split.TRAIN.value not in splits:

@@ -56,8 +56,7 @@ def test_prompt_states_whole_tonnes_and_the_columns_hold_them(nine: Source) -> N
 
 
 def test_compact_line_has_floor_and_reference_behind_each_yield(nine: Source) -> None:
-    config = SUPPLY.model_copy(update={"layout": "compact", "order": 1})
-    frame = build_dataset([nine], PromptConfig.model_validate(config.model_dump())).frame
+    frame = build_dataset([nine], PromptConfig.model_validate({"context": "supply", "order": 1})).frame
     (floor, _), (reference, _) = frame["floor_t"][0], frame["reference_supply_t"][0]
     (message,) = frame["prompt"][0]
     assert message["content"].startswith(f"wheat 3.00>{floor:06.0f}/{reference:06.0f} oat 2.50>")
