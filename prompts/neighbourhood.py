@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from oracle.compass import CODES
 from oracle.errors import DatasetError, name_some
@@ -133,7 +134,7 @@ def _shown_neighbours(
 
 def _position_keys(position: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sort keys, least important first: number, second step, first step."""
-    codes, inverse = np.unique(position.astype(str), return_inverse=True)
+    inverse, codes = pd.factorize(position)
     rank = {code: r for r, code in enumerate(CODES)}
     keys = np.zeros((len(codes), 3), dtype=int)
     for row, code in enumerate(codes.tolist()):

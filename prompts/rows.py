@@ -155,7 +155,7 @@ def to_frame(columns: Mapping[str, list[object]]) -> pd.DataFrame:
 
 def parquet_bytes(frame: pd.DataFrame) -> bytes:
     """The content of ``prompts.parquet``: the same rows give the same bytes."""
-    columns = {name: [None if _absent(v) else v for v in frame[name].tolist()] for name in SCHEMA.names}
+    columns = {f.name: _values(frame[f.name], f.type) for f in SCHEMA}
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pydict(columns, schema=SCHEMA), sink, compression="zstd")
     return sink.getvalue().to_pybytes()
@@ -171,5 +171,7 @@ def _dtype(kind: pa.DataType) -> str:
     return "Int64" if pa.types.is_integer(kind) else "object"
 
 
-def _absent(value: object) -> bool:
-    return value is None or value is pd.NA or (isinstance(value, float) and value != value)
+def _values(column: pd.Series, kind: pa.DataType) -> list[object]:
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind):  # pandas writes null as NaN or NA
+        return column.astype(object).where(column.notna(), None).tolist()
+    return column.tolist()
