@@ -151,6 +151,11 @@ def draw_growth(found: Sequence[OracleMeasurement], path: Path) -> None:
     write_atomically(path, lambda p: figure.savefig(p, dpi=110, format="png"))
 
 
+def growth(polygons: int, seed: int = 0) -> SynthesisConfig:
+    """What grows on the quarter sections of a benchmark: four crops with correlated yields."""
+    return SynthesisConfig(name=f"bench_{polygons}", seed=seed, township=1, range=1, meridian=2, crops=_CROPS)
+
+
 def measure(asked: Asked, progress: Progress) -> OracleMeasurement:
     """Measure in this process."""
     landscape = grow(

@@ -108,3 +108,33 @@ def bench_oracle(
     out.print(table)
     if exponent is not None:
         out.print(f"time of the plan grows with the number of polygons to the power of {exponent:.2f}")
+
+
+@bench_app.command("prompts")
+def bench_prompts(
+    polygons: Annotated[int, typer.Option(help="So many quarter sections.")] = 2_304,
+    repeats: Annotated[int, typer.Option(min=1, help="Turns of each step; the median counts.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the landscape.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Time the longest prompts (order 2, five crops, full layout): rendering, a peer, and the whole dataset.
+
+    Example: `landoracle bench prompts --polygons 10000`
+    """
+    from benchmarks.prompts import WANTED_PER_S, benchmark_prompts
+
+    with refusals(), err.status("measuring ..."):
+        result = benchmark_prompts(polygons, repeats, seed)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2))
+        return
+    described = f"{result.mean_neighbours:.1f} neighbours and {result.mean_characters:,.0f} characters each"
+    table = Table("measured", "prompts per second", title=f"{result.prompts:,} prompts, {described}")
+    table.add_row("rendering", f"{result.render_per_s:,.0f} ({result.times_peer:.0f}x the peer)")
+    table.add_row("numbers collected and rendered", f"{result.collect_and_render_per_s:,.0f}")
+    table.add_row("peer: template and json.dumps per prompt", f"{result.peer_per_s:,.0f}")
+    table.add_row("whole dataset, in memory", f"{result.build_per_s:,.0f}")
+    table.add_row("whole dataset, saved", f"{result.build_and_save_per_s:,.0f}")
+    out.print(table)
+    reached = "reached" if result.collect_and_render_per_s >= WANTED_PER_S else "missed"
+    out.print(f"{WANTED_PER_S:,} a second wanted on one core: {reached}")

@@ -1,5 +1,6 @@
 """Baselines get the numbers that the prompt prints, no more and no sharper."""
 
+import json
 import re
 from collections.abc import Callable
 
@@ -54,3 +55,37 @@ def test_landscapes_with_different_crops_share_one_table(source: Callable[..., S
     assert np.isnan(table.loc[of_a, "central.oat_yield"]).all()
     assert table.loc[of_a, "central.rye_yield"].notna().all()
     assert table.loc[~of_a, "central.oat_yield"].tolist() == [frame.at[i, "yields"][0][0] for i in table.index[~of_a]]
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+@pytest.mark.parametrize("context", ["none", "supply", "prices"])
+def test_features_of_the_full_layout_are_what_it_states_and_nothing_else(
+    source: Callable[..., Source], order: int, context: str
+) -> None:
+    config = PromptConfig.model_validate({"order": order, "context": context, "layout": "full"})
+    frame = build_dataset([source(5, 5)], config).frame
+    for row, (_, features) in zip(frame.itertuples(), feature_table(frame).iterrows(), strict=True):
+        told, _, listed = row.prompt[1]["content"].partition("Polygons, the central one first\n")
+        polygons = [(polygon.pop("position"), polygon) for polygon in json.loads(listed)]
+        stated = {f"{position}.{name}": value for position, polygon in polygons for name, value in polygon.items()}
+        for crop, effective, market, supplement in re.findall(
+            r"- (\w+): (\S+) per tonne \(market (\S+), plus (\S+) ", told
+        ):
+            names = (f"{crop}_effective_price", f"{crop}_market_price", f"{crop}_supplement")
+            stated |= dict(zip(names, map(float, (effective, market, supplement)), strict=True))
+        for crop, floor, reference in re.findall(r"- (\w+): at least (\d+) t \(reference (\d+) t\)", told):
+            stated |= {f"{crop}_floor_t": float(floor), f"{crop}_reference_supply_t": float(reference)}
+        for name, pattern in (
+            ("habitat", r"- habitat: (\S+) per hectare"),
+            ("adjacency", r"polygons: (\S+) per metre"),
+        ):
+            stated |= dict(zip([f"{name}_price"], map(float, re.findall(pattern, told)), strict=False))
+        formed = {name for name in features.dropna().index if name.endswith(("_value", "_floor_share"))}
+        assert features.dropna().drop(list(formed)).to_dict() == stated
+        for name in formed - {"habitat_value"}:  # formed from stated numbers alone
+            crop, _, kind = name.partition("_")
+            if kind == "value":
+                expected = stated[f"central.{crop}_yield"] * stated[f"{crop}_effective_price"]
+            else:
+                expected = stated[f"{crop}_floor_t"] / stated[f"{crop}_reference_supply_t"]
+            assert features[name] == pytest.approx(expected)

@@ -1,6 +1,7 @@
 """Prompts of a 3 x 3 grid, written out by hand (text fixtures in ``expected/``)."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,6 +71,7 @@ def test_digits_are_those_asked_for(nine: Source) -> None:
             PromptConfig(order=0, context="none", style="answer_only", layout="full"),
         ),
         ("full_order2_prices_r0c0.txt", PromptConfig(order=2, context="prices", style="think", layout="full")),
+        ("full_order1_supply_r0c0.txt", PromptConfig(order=1, context="supply", style="think", layout="full")),
     ],
 )
 def test_full_prompt_is_the_one_written_out(nine: Source, fixture: str, config: PromptConfig) -> None:
@@ -111,3 +113,20 @@ def test_graph_of_another_landscape_is_refused(nine: Source, source: Callable[..
 def test_prices_need_a_solution(nine: Source) -> None:
     with pytest.raises(DatasetError, match="context: none"):
         neighbourhoods(nine.landscape, nine.graph, None, PromptConfig())
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3])
+def test_numbers_are_rounded_as_the_prompt_says(source: Callable[..., Source], digits: int) -> None:
+    fields = source(4, 4, yields=np.random.default_rng(5).uniform(0, 60, (16, 2)))
+    config = PromptConfig.model_validate({"layout": "full", "yield_digits": digits, "connectivity_digits": digits})
+    for i, (_, user) in enumerate(
+        render(neighbourhoods(fields.landscape, fields.graph, fields.solution, config), config)
+    ):
+        text = user["content"]
+        low, high = map(float, re.findall(r"rounded to (\S+) \(from 10 t/ha on to (\S+)\);", text)[0])
+        connectivity = float(re.findall(r"rounded to (\S+)\.\n", text)[0])
+        (central,) = json.loads(text.partition("the central one first\n")[2])
+        for k, crop in enumerate(fields.landscape.crops):
+            stated, true = central[f"{crop}_yield"], fields.landscape.yields[i, k]
+            assert abs(stated - true) <= (low if true < 9.9 else high) / 2 + 1e-9
+        assert abs(central["ecological_connectivity"] - fields.landscape.connectivity[i]) <= connectivity / 2 + 1e-9
