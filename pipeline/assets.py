@@ -21,6 +21,7 @@ from pipeline import metadata as shown
 from pipeline.plans import read_plan
 from pipeline.report import STAGE_NAMES, write_report
 from pipeline.sources import find_source
+from pipeline.token_audit import audit_if_possible
 from pipeline.workspace import Workspace
 from prompts.dataset import build_dataset
 from prompts.split import Role
@@ -97,7 +98,9 @@ def prompt_dataset(context: dg.AssetExecutionContext, config: Profile, workspace
                 skipped[key] = str(error)
         if not sources:
             raise DatasetError("no landscape has a plan yet: materialize oracle_plan for at least one partition")
-        dataset = build_dataset(sources, load_profile(config.profile, config.overrides).prompts)
+        profile = load_profile(config.profile, config.overrides)
+        audit = audit_if_possible(profile, context.log.warning)
+        dataset = build_dataset(sources, profile.prompts, audit=audit)
         dataset.save(workspace.dataset)
     return dg.MaterializeResult(
         metadata=shown.of_dataset(dataset, skipped), data_version=dg.DataVersion(dataset.sha256)

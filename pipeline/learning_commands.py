@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -23,9 +23,6 @@ from pipeline.terminal import (
     show,
 )
 
-if TYPE_CHECKING:
-    pass
-
 learning_app = typer.Typer()
 
 
@@ -37,12 +34,26 @@ def prompts_command(
         list[Path] | None, typer.Option(help="A plan to hold out as a whole landscape; repeatable.")
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(help="Take the prompt's form from this training profile; the options below win.")
+        str | None,
+        typer.Option(
+            help="Take the prompt's form from this training profile (the options below win), and refuse prompts that "
+            "are too long for it."
+        ),
     ] = None,
     order: Annotated[int | None, typer.Option(min=0, max=2, help="Neighbours shown: 0, 1 or 2 steps.")] = None,
-    context: Annotated[str | None, typer.Option(help="none or prices.")] = None,
+    context: Annotated[str | None, typer.Option(help="none, supply or prices.")] = None,
     style: Annotated[str | None, typer.Option(help="think or answer_only.")] = None,
     layout: Annotated[str | None, typer.Option(help="full or compact.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Tied labels: keep, drop_tied or accept_set.")] = None,
+    block_m: Annotated[
+        float | None, typer.Option(help="Side of the held-out blocks, m; by default the range of the yields.")
+    ] = None,
+    buffer: Annotated[
+        int | None, typer.Option(help="Neighbour steps between training and a held-out block, at least.")
+    ] = None,
+    random_share: Annotated[
+        float | None, typer.Option(help="Share held out at random, beside blocks and landscapes.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a labelled, split prompt of every polygon of solved landscapes.
@@ -50,27 +61,39 @@ def prompts_command(
     Example: `landoracle prompts plan-a plan-b --held-out plan-c --out dataset --profile pocket`
     """
     from pipeline.plans import read_plan
+    from pipeline.token_audit import audit_if_possible
     from prompts.config import PromptConfig
     from prompts.dataset import build_dataset
-    from prompts.split import Role
+    from prompts.split import Role, SplitConfig
     from training.config import load_profile
 
     with refusals():
-        base = load_profile(profile).prompts if profile else PromptConfig()
-        given = {"order": order, "context": context, "style": style, "layout": layout}
+        training = load_profile(profile) if profile else None
+        base = training.prompts if training else PromptConfig()
+        form = {"order": order, "context": context, "style": style, "layout": layout, "labels": labels}
+        splitting = {"block_m": block_m, "buffer": buffer, "random_share": random_share}
         try:
-            config = PromptConfig.model_validate(base.model_dump() | {k: v for k, v in given.items() if v is not None})
+            config = PromptConfig.model_validate(base.model_dump() | _given(form))
+            split_config = SplitConfig.model_validate(_given(splitting))
         except ValidationError as error:
             raise typer.BadParameter("; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors())) from error
         sources = [read_plan(p, Role.TRAIN) for p in plans] + [read_plan(p, Role.HELD_OUT) for p in held_out or []]
-        dataset = build_dataset(sources, config)
+        audit = audit_if_possible(training, err.print) if training else None
+        with err.status("making prompts ..."):
+            dataset = build_dataset(sources, config, split_config, audit)
         dataset.save(to)
+    tokens = dataset.manifest.tokens
     values = {
         "prompts_per_split": {name: record.prompts for name, record in dataset.manifest.splits.items()},
+        "tokens_per_prompt": tokens.model_dump() if tokens else "not counted",
         "notes": list(dataset.manifest.notes),
         "written": str(to),
     }
     show(values, as_json, "Prompt dataset")
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 @learning_app.command()

@@ -14,6 +14,8 @@ class Context(StrEnum):
 
     NONE = "none"
     """Nothing: the polygon and its neighbours alone."""
+    SUPPLY = "supply"
+    """Supply floors and reference supply, in tonnes."""
     PRICES = "prices"
     """Prices with the shadow prices of the supply floors, and the worth of habitat."""
 
@@ -36,8 +38,19 @@ class Layout(StrEnum):
     """One line of numbers in fixed width, for a model that is trained from scratch on such lines."""
 
 
+class Labels(StrEnum):
+    """What becomes of tied labels: those where another class costs the landscape nothing."""
+
+    KEEP = "keep"
+    """They stay; the oracle's class, chosen by its written rule, is the only right answer."""
+    DROP_TIED = "drop_tied"
+    """Their polygons become no row, in any split; neighbours still see them."""
+    ACCEPT_SET = "accept_set"
+    """They stay; every class that ties is a right answer as well (column ``accepted``)."""
+
+
 class PromptConfig(BaseModel):
-    """The variant of a prompt: what is shown (order, context), what is asked for (style), how (layout, digits)."""
+    """The variant of a prompt: what is shown (order, context), asked for (style, labels), and how (layout, digits)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -45,9 +58,10 @@ class PromptConfig(BaseModel):
         default=0,
         description="neighbours shown: 0 = the central polygon alone, 1 = first order, 2 = first and second order",
     )
-    context: Context = Field(default=Context.PRICES, description="none or prices")
+    context: Context = Field(default=Context.PRICES, description="none, supply or prices")
     style: Style = Field(default=Style.THINK, description="think or answer_only")
     layout: Layout = Field(default=Layout.COMPACT, description="full or compact")
+    labels: Labels = Field(default=Labels.KEEP, description="tied labels: keep, drop_tied or accept_set")
     yield_digits: int = Field(
         default=2,
         ge=1,

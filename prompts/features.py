@@ -15,7 +15,8 @@ def feature_table(frame: pd.DataFrame) -> pd.DataFrame:
     Columns: ``<position>.<crop>_yield`` and ``<position>.ecological_connectivity`` for every position that occurs;
     where prices are shown ``<crop>_effective_price``, ``habitat_price`` and so on, and the products
     ``<crop>_value`` = central yield times effective price and ``habitat_value`` = central connectivity times habitat
-    price (currency/ha), which a tree cannot form by itself. NaN where a prompt does not show a field.
+    price (currency/ha), which a tree cannot form by itself; where supply is shown ``<crop>_floor_t``,
+    ``<crop>_reference_supply_t`` and their ratio ``<crop>_floor_share``. NaN where a prompt does not show a field.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def _features(frame: pd.DataFrame, crops: tuple[str, ...]) -> pd.DataFrame:
     flat = np.full((len(frame), len(codes), len(names)), np.nan)
     flat[row, place] = values
     columns = {f"{code}.{name}": flat[:, c, v] for c, code in enumerate(codes) for v, name in enumerate(names)}
-    for what in ("market_price", "supplement", "effective_price"):
+    for what in ("market_price", "supplement", "effective_price", "floor_t", "reference_supply_t"):
         if frame[what].notna().any():
             prices = np.array([np.full(len(crops), np.nan) if p is None else p for p in frame[what]], dtype=float)
             columns |= {f"{crop}_{what}": prices[:, k] for k, crop in enumerate(crops)}
@@ -55,6 +56,11 @@ def _features(frame: pd.DataFrame, crops: tuple[str, ...]) -> pd.DataFrame:
         for crop in crops:
             columns[f"{crop}_value"] = columns[f"{CENTRAL}.{crop}_yield"] * columns[f"{crop}_effective_price"]
         columns[f"{HABITAT}_value"] = columns[f"{CENTRAL}.ecological_connectivity"] * columns["habitat_price"]
+    if f"{crops[0]}_floor_t" in columns:
+        for crop in crops:
+            floor, reference = columns[f"{crop}_floor_t"], columns[f"{crop}_reference_supply_t"]
+            shown = reference > 0
+            columns[f"{crop}_floor_share"] = np.divide(floor, reference, np.full(len(frame), np.nan), where=shown)
     return pd.DataFrame(columns, index=frame.index)
 
 

@@ -18,6 +18,7 @@ from oracle.neighbours import NeighbourGraph
 from prompts.config import Context, Layout, PromptConfig
 from prompts.numbers import Printed, printed
 from prompts.prices import Prices, announced_prices
+from prompts.supply import Supply, announced_supply
 
 if TYPE_CHECKING:
     from oracle.solution import Solution
@@ -48,7 +49,9 @@ class Neighbourhoods:
     position : ndarray
         (m,) position codes, unique within one prompt (``N``, ``NE2``, ``N-NE``).
     prices : Prices or None
-        What is announced for the landscape; None where the prompt states nothing.
+        What is announced for the landscape; None where the prompt states none.
+    supply : Supply or None
+        Its supply floors and reference supply; None where the prompt states none.
     """
 
     landscape: str
@@ -60,6 +63,7 @@ class Neighbourhoods:
     member: np.ndarray
     position: np.ndarray
     prices: Prices | None
+    supply: Supply | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -81,16 +85,16 @@ def neighbourhoods(
     Raises
     ------
     DatasetError
-        Where the prices are to be shown and there is no solution, or the graph is of another landscape.
+        Where prices or supply are to be shown and there is no solution, or the graph is of another landscape.
     """
-    if config.context is Context.PRICES and solution is None:
+    context = config.context
+    if context is not Context.NONE and solution is None:
         raise DatasetError(
-            f"landscape {landscape.name!r} has no solution, so its prompts cannot state prices: "
+            f"landscape {landscape.name!r} has no solution, so its prompts cannot state {context}: "
             "solve it first or set `context: none`"
         )
     pad = config.layout is Layout.COMPACT
     start, member, position = _shown_neighbours(landscape, graph, config.order)
-    shows_prices = solution is not None and config.context is Context.PRICES
     return Neighbourhoods(
         landscape=landscape.name,
         crops=landscape.crops,
@@ -100,7 +104,8 @@ def neighbourhoods(
         start=start,
         member=member,
         position=position,
-        prices=announced_prices(landscape, solution, pad=pad) if shows_prices and solution is not None else None,
+        prices=announced_prices(landscape, solution, pad=pad) if context is Context.PRICES and solution else None,
+        supply=announced_supply(landscape, solution, pad=pad) if context is Context.SUPPLY and solution else None,
     )
 
 

@@ -1,7 +1,8 @@
 """Neighbourhoods -> chat messages.
 
-Layout ``full``: a system message (role, format, allowed answers) and a user message (task, variables, neighbour
-codes, prices, goal, then one dictionary per polygon), from the templates beside this file.
+Layout ``full``: a system message (role, format, allowed answers) and a user message (task, variables with units and
+rounding, neighbour codes, prices or supply, goal, then one dictionary per polygon), from the templates beside this
+file.
 
 Layout ``compact``: one user message of one line. Each crop's yield in t/ha times its price in currency/t, then
 connectivity after ``habitat`` times the habitat price in currency/ha; with neighbours ``+`` the adjacency price in
@@ -9,7 +10,8 @@ currency/m, and for each neighbour its position, yields in the same order, conne
 
     wheat 3.12*0301 oat 2.87*0266 habitat 0.62*0812+04.1 | N 3.10 2.80 0.40 | NE 2.95 2.71 0.71
 
-Without prices the ``*`` and ``+`` parts are left out. What a landscape's prompts have in common is rendered once, and
+Without prices the ``*`` and ``+`` parts are left out. With supply each yield is followed by floor and reference supply
+in tonnes (``wheat 3.12>012345/023456``). What a landscape's prompts have in common is rendered once, and
 names from files are only ever values of a template.
 """
 
@@ -26,9 +28,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from oracle.landscape import CONNECTIVITY, HABITAT, YIELD_SUFFIX
 from prompts.config import Layout, PromptConfig, Style
 from prompts.neighbourhood import CENTRAL, Neighbourhoods
-from prompts.prices import Prices
 
-TEMPLATE_VERSION = "1"
+TEMPLATE_VERSION = "2"
 """Raised with every change of wording or layout; stands in the manifest of every dataset."""
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -85,12 +86,14 @@ def _environment() -> Environment:
 
 
 def _compact(shown: Neighbourhoods, config: PromptConfig, wanted: range | list[int]) -> list[str]:
-    prices = shown.prices
-    crop_price = [f"*{p}" for p in prices.effective.text] if prices else [""] * len(shown.crops)
+    prices, supply = shown.prices, shown.supply
+    stated = [f"*{p}" for p in prices.effective.text] if prices else [""] * len(shown.crops)
+    if supply:
+        stated = [f">{f}/{r}" for f, r in zip(supply.floor.text, supply.reference.text, strict=True)]
     habitat_price = f"*{prices.habitat.text}" if prices else ""
     if prices and config.order >= 1:
         habitat_price += f"+{prices.adjacency.text}"
-    line = " ".join(f"{name} %s{price}" for name, price in zip(_escaped(shown.crops), crop_price, strict=True))
+    line = " ".join(f"{name} %s{more}" for name, more in zip(_escaped(shown.crops), stated, strict=True))
     line += f" {HABITAT} %s{habitat_price}"
     values = [(*y, e) for y, e in zip(shown.yields.text.tolist(), shown.connectivity.text.tolist(), strict=True)]
     if config.order == 0:
@@ -106,7 +109,7 @@ def _compact(shown: Neighbourhoods, config: PromptConfig, wanted: range | list[i
 
 
 def _full(shown: Neighbourhoods, config: PromptConfig, wanted: range | list[int]) -> list[str]:
-    head = {isolated: _head(shown.prices, shown.crops, config, isolated) for isolated in (False, True)}
+    head = {isolated: _head(shown, config, isolated) for isolated in (False, True)}
     keys = [json.dumps(f"{crop}{YIELD_SUFFIX}", ensure_ascii=False) for crop in shown.crops]
     body = ", ".join(f"{key}: %s" for key in _escaped(keys)) + f', "{CONNECTIVITY}": %s}}'
     records = [
@@ -121,21 +124,38 @@ def _full(shown: Neighbourhoods, config: PromptConfig, wanted: range | list[int]
     return texts
 
 
-def _head(prices: Prices | None, crops: tuple[str, ...], config: PromptConfig, isolated: bool) -> str:
-    announced = None
-    if prices is not None:
-        announced = {
-            "crops": [
-                {"name": name, "market": market, "supplement": supplement, "effective": effective}
-                for name, market, supplement, effective in zip(
-                    crops, prices.market.text, prices.supplement.text, prices.effective.text, strict=True
-                )
-            ],
-            "habitat": prices.habitat.text,
-            "adjacency": prices.adjacency.text,
-        }
+def _head(shown: Neighbourhoods, config: PromptConfig, isolated: bool) -> str:
     template = _environment().get_template("user.j2")
-    return template.render(order=config.order, isolated=isolated, prices=announced).rstrip("\n") + "\n"
+    rounding = {
+        "yield_low": f"{10.0**-config.yield_digits:g}",
+        "yield_high": f"{10.0 ** (1 - config.yield_digits):g}",
+        "connectivity": f"{10.0**-config.connectivity_digits:g}",
+    }
+    text = template.render(
+        order=config.order, isolated=isolated, rounding=rounding, prices=_prices(shown), supply=_supply(shown)
+    )
+    return text.rstrip("\n") + "\n"
+
+
+def _prices(shown: Neighbourhoods) -> dict[str, object] | None:
+    prices = shown.prices
+    if prices is None:
+        return None
+    columns = (shown.crops, prices.market.text, prices.supplement.text, prices.effective.text)
+    crops = [
+        {"name": name, "market": market, "supplement": supplement, "effective": effective}
+        for name, market, supplement, effective in zip(*columns, strict=True)
+    ]
+    return {"crops": crops, "habitat": prices.habitat.text, "adjacency": prices.adjacency.text}
+
+
+def _supply(shown: Neighbourhoods) -> dict[str, object] | None:
+    supply = shown.supply
+    if supply is None:
+        return None
+    columns = (shown.crops, supply.floor.text, supply.reference.text)
+    crops = [{"name": n, "floor": f, "reference": r} for n, f, r in zip(*columns, strict=True)]
+    return {"crops": crops, "of_current": supply.of_current}
 
 
 def _escaped(names: list[str] | tuple[str, ...]) -> list[str]:

@@ -199,6 +199,11 @@ class TrainingConfig(_Section):
         return int(self.evaluation.max_completion_length or self.grpo.get("max_completion_length", 512))
 
     @property
+    def max_prompt_tokens(self) -> int:
+        """Tokens that a prompt may have: what ``model.max_length`` leaves beside a completion."""
+        return max(self.model.max_length - self.max_completion_length, 0)
+
+    @property
     def sha256(self) -> str:
         """Hash of the configuration's canonical JSON."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()

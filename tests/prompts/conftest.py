@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from shapely import box
 
+from oracle.coefficients import coefficients
 from oracle.glm_config import GLMConfig
 from oracle.landscape import CONNECTIVITY, LOCKED, YIELD_SUFFIX, Landscape
 from oracle.neighbours import NeighbourGraph, neighbour_graph
+from oracle.regret import judge
 from oracle.solution import Hashes
 from prompts.dataset import Source
 from prompts.split import Role
@@ -33,7 +35,9 @@ class PlanStandIn:
     land_use: np.ndarray
     status: np.ndarray
     regret_low: np.ndarray
+    regret_high: np.ndarray
     config: GLMConfig
+    floor_t: np.ndarray
     shadow_price: dict[str, float]
     habitat_price: float
     adjacency_price: float
@@ -77,19 +81,26 @@ def grid_landscape(
 def plan_for(
     landscape: Landscape, graph: NeighbourGraph, *, habitat_price: float = 812.0, adjacency_price: float = 4.06
 ) -> PlanStandIn:
-    """Every polygon in its best class at the prices 294, 260, ... and shadow prices 7.4, 6.1, ... currency/t."""
+    """Every polygon in its best class at the prices 294, 260, ... and shadow prices 7.4, 6.1, ... currency/t.
+
+    Half of the potential is owed; classes of equal worth have a regret of 0 each, and the first of them is the label.
+    """
     prices = {crop: 294.0 - 34.0 * k for k, crop in enumerate(landscape.crops)}
     shadow = {crop: max(7.4 - 1.3 * k, 0.0) for k, crop in enumerate(landscape.crops)}
     effective = np.array([prices[c] + shadow[c] for c in landscape.crops])
     worth = np.column_stack([landscape.yields * effective, landscape.connectivity * habitat_price])
     best = worth.argmax(axis=1)
+    config = GLMConfig(prices=prices, supply_floors=dict.fromkeys(landscape.crops, 0.5))
+    regret = worth.max(axis=1, keepdims=True) - worth
     return PlanStandIn(
         ids=landscape.ids,
         classes=landscape.classes,
         land_use=np.array(landscape.classes, dtype=object)[best],
-        status=np.full(len(landscape), "unique", dtype=object),
-        regret_low=worth.max(axis=1, keepdims=True) - worth,
-        config=GLMConfig(prices=prices),
+        status=judge(best, regret, regret),
+        regret_low=regret,
+        regret_high=regret,
+        config=config,
+        floor_t=coefficients(landscape, graph, config).floor_t,
         shadow_price=shadow,
         habitat_price=habitat_price,
         adjacency_price=adjacency_price,

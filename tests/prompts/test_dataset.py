@@ -1,5 +1,8 @@
 """The dataset: same input, same bytes; what does not belong together is refused."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,13 +10,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 
 from oracle.errors import DatasetError
 from oracle.solution import Hashes
 from prompts.config import PromptConfig
 from prompts.dataset import CARD, MANIFEST, PROMPTS, PromptDataset, Source, build_dataset
 from prompts.split import Role, Split, SplitConfig
+from prompts.summary import _wilson_width
 
+ROOT = Path(__file__).parents[2]
 FILES = (PROMPTS, CARD, MANIFEST)
 
 
@@ -34,7 +40,24 @@ def test_built_twice_is_the_same_to_the_byte(sources: list[Source], tmp_path: Pa
     assert sorted(p.name for p in (tmp_path / "once").iterdir()) == sorted(FILES)
 
 
-@pytest.mark.parametrize("context", ["none", "prices"])
+def test_another_process_builds_the_same_bytes(sources: list[Source]) -> None:
+    """Neither the salt of Python's hashes nor what ran before in a process shows."""
+    script = (
+        "from tests.prompts.conftest import build_source; from prompts.dataset import build_dataset\n"
+        "from prompts.config import PromptConfig\n"
+        "home = build_source(12, 12, name='home', crops=('wheat', 'oat'))\n"
+        "away = build_source(4, 5, name='away', crops=('barley', 'canola', 'flax'), role='held_out', seed=1)\n"
+        "print(build_dataset([home, away], PromptConfig(order=2)).sha256)"
+    )
+    expected = build_dataset(sources, PromptConfig(order=2)).sha256
+    environment = os.environ | {"PYTHONHASHSEED": "4711"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment, cwd=ROOT
+    )
+    assert done.stdout.strip() == expected
+
+
+@pytest.mark.parametrize("context", ["none", "supply", "prices"])
 def test_loading_gives_back_what_was_saved(sources: list[Source], tmp_path: Path, context: str) -> None:
     dataset = build_dataset(sources, PromptConfig.model_validate({"order": 1, "context": context}))
     dataset.save(tmp_path)
@@ -57,7 +80,7 @@ def test_every_polygon_is_a_row_and_answers_come_from_its_own_crops(sources: lis
         assert row.answer in row.classes
         assert row.target.endswith(f"<answer>{row.answer}</answer>")
         assert row.shown[0] == row.polygon_id
-        assert np.argmin(row.regret) == row.classes.index(row.answer)  # the stand-in's label costs nothing
+        assert np.argmin(row.regret_low) == row.classes.index(row.answer)  # the stand-in's label costs nothing
 
 
 def test_manifest_counts_what_the_rows_hold(sources: list[Source]) -> None:
@@ -71,7 +94,22 @@ def test_manifest_counts_what_the_rows_hold(sources: list[Source]) -> None:
     assert (home.role, away.role) == (Role.TRAIN, Role.HELD_OUT)
     assert home.landscape_sha256 == sources[0].landscape.sha256
     assert len(home.held_out_blocks) >= 1
-    assert dataset.manifest.notes == ()
+
+
+def test_small_splits_say_how_wide_their_interval_will_be(sources: list[Source]) -> None:
+    dataset = build_dataset(sources)
+    small = [note for note in dataset.manifest.notes if "Wilson" in note]
+    assert [note.split()[0] for note in small] == ["held_out_block", "held_out_landscape", "held_out_random"]
+    # 13 of 20 right: (0.65 + 0.0960) / 1.1921 -+ 1.96 / 1.1921 * sqrt(0.65 * 0.35 / 20 + 0.0024) = 0.4329 .. 0.8188
+    assert "held_out_landscape has only 20 rows" in small[1]
+    assert "of 0.65 will be 38.6 points wide" in small[1]
+
+
+@pytest.mark.parametrize("rows", [20, 400, 2_000])
+def test_interval_widths_are_wilson_s(rows: int) -> None:
+    for share in (0.65, 0.5):
+        interval = binomtest(round(share * rows), rows).proportion_ci(method="wilson")
+        assert _wilson_width(share, rows) == pytest.approx(interval.high - interval.low, abs=1e-4)
 
 
 def test_locked_polygons_are_left_out_and_counted(source: Callable[..., Source]) -> None:
@@ -85,8 +123,9 @@ def test_locked_polygons_are_left_out_and_counted(source: Callable[..., Source])
 
 def test_a_small_landscape_alone_says_that_nothing_is_held_out(source: Callable[..., Source]) -> None:
     dataset = build_dataset([source(3, 3)])
-    assert set(dataset.frame["split"]) == {Split.TRAIN}
+    assert set(dataset.frame["split"]) <= {Split.TRAIN, Split.HELD_OUT_RANDOM}
     assert any("nothing can be evaluated" in note for note in dataset.manifest.notes)
+    assert any("no block is held out in grid" in note for note in dataset.manifest.notes)
 
 
 def test_one_landscape_alone_is_split_by_blocks(source: Callable[..., Source]) -> None:
@@ -144,4 +183,19 @@ def test_card_names_splits_and_landscapes(sources: list[Source], tmp_path: Path)
     card = (tmp_path / CARD).read_text()
     assert "164 prompts from 2 landscape(s)" in card
     assert "| away | held_out | 20 |" in card
-    assert "| held_out_landscape | 20 |" in card
+    assert "| held_out_landscape | 20 | 38.6 / 40.1 |" in card
+    assert "the only right answer (the default, `labels: keep`)" in card
+    assert "It leaks by its nature" in card
+    assert "yields (t/ha) to 2 decimals" in card
+
+
+def test_manifest_says_how_long_blocks_are_and_why(sources: list[Source]) -> None:
+    (measured, few), (by_hand, _) = (
+        build_dataset(sources, split_config=config).manifest.sources
+        for config in (SplitConfig(), SplitConfig(block_m=2_400.0))
+    )
+    assert measured.yield_range_m is not None
+    assert (measured.block_rule, measured.block_m) == ("yield range", measured.yield_range_m)
+    assert measured.block_m < 3 * 800  # the stand-in's yields are noise
+    assert (few.block_rule, few.yield_range_m) == ("a third of the landscape", None)  # 20 polygons tell nothing
+    assert (by_hand.block_rule, by_hand.block_m, by_hand.yield_range_m) == ("set", 2_400.0, None)

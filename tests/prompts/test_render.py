@@ -70,6 +70,7 @@ def test_digits_are_those_asked_for(nine: Source) -> None:
             PromptConfig(order=0, context="none", style="answer_only", layout="full"),
         ),
         ("full_order2_prices_r0c0.txt", PromptConfig(order=2, context="prices", style="think", layout="full")),
+        ("full_order1_supply_r0c0.txt", PromptConfig(order=1, context="supply", style="think", layout="full")),
     ],
 )
 def test_full_prompt_is_the_one_written_out(nine: Source, fixture: str, config: PromptConfig) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ from oracle.landscape import Landscape
 from prompts.config import PromptConfig
 from prompts.dataset import Source
 from prompts.neighbourhood import Neighbourhoods, neighbourhoods
-from prompts.split import Role, Split, SplitConfig, Splits, assign_splits
+from prompts.split import BlockRule, Role, Split, SplitConfig, Splits, assign_splits
 
 
 def splits_of(source: Source, order: int, config: SplitConfig, role: Role = Role.TRAIN) -> Splits:
@@ -51,7 +52,8 @@ def test_no_layout_leaks(
     config = SplitConfig(buffer=buffer, block_side=side, block_share=share, seed=seed)
     splits = splits_of(source, order, config)
     train, held_out = (np.flatnonzero(splits.split == s) for s in (Split.TRAIN, Split.HELD_OUT_BLOCK))
-    assert len(train) * 2 >= len(source.landscape)
+    spared = np.isin(splits.split, [Split.TRAIN, Split.HELD_OUT_RANDOM])
+    assert spared.sum() * 2 >= len(source.landscape)
     assert set(splits.block[held_out]) == set(splits.held_out_blocks)
     assert np.isin(splits.block, splits.held_out_blocks).sum() == len(held_out)  # blocks are held out whole
     if share == 0:
@@ -101,5 +103,31 @@ def test_held_out_landscape_is_held_out_whole(source_once: Callable[[int, int], 
 
 def test_too_few_polygons_keep_all_for_training(source_once: Callable[[int, int], Source]) -> None:
     splits = splits_of(source_once(3, 3), 2, SplitConfig())
-    assert set(splits.split) == {Split.TRAIN}
+    assert set(splits.split) <= {Split.TRAIN, Split.HELD_OUT_RANDOM}
     assert splits.held_out_blocks == ()
+
+
+def test_random_rows_are_drawn_from_what_would_be_trained_on(source_once: Callable[[int, int], Source]) -> None:
+    source = source_once(16, 16)
+    without, few, many = (
+        splits_of(source, 1, SplitConfig(block_side=4, random_share=share)).split for share in (0.0, 0.1, 0.3)
+    )
+    assert Split.HELD_OUT_RANDOM not in set(without)
+    for drawn, share in ((few, 0.1), (many, 0.3)):
+        random = drawn == Split.HELD_OUT_RANDOM
+        assert set(without[random]) == {Split.TRAIN}
+        assert (drawn[~random] == without[~random]).all()
+        assert random.sum() / (without == Split.TRAIN).sum() == pytest.approx(share, abs=0.06)
+    assert ((few == Split.HELD_OUT_RANDOM) <= (many == Split.HELD_OUT_RANDOM)).all()  # each by its own hash
+
+
+def test_blocks_are_as_long_as_yields_resemble_each_other(source: Callable[..., Source]) -> None:
+    along = np.arange(24)
+    waves = np.cos(2 * np.pi * along / 18)[None, :] + np.cos(2 * np.pi * along / 18)[:, None]
+    smooth = source(24, 24, crops=("rye",), yields=3 + waves.reshape(-1, 1))
+    splits = splits_of(smooth, 1, SplitConfig())
+    assert splits.size.rule is BlockRule.RANGE
+    assert splits.size.yield_range_m == splits.size.side_m
+    columns = int(24 * 800 / splits.size.side_m)  # whole blocks, each at least as long as the range
+    assert len(set(splits.block)) == columns**2
+    assert splits_of(smooth, 1, SplitConfig(block_side=12)).size.rule is BlockRule.LARGEST

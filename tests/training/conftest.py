@@ -49,11 +49,13 @@ def _landscape(name: str, rows: int, split: str, random: np.random.Generator) ->
         ],
         "answer": answers,
         "classes": [list(CLASSES) for _ in range(rows)],
+        "accepted": [[a] for a in answers],
         "target": [_target(v, a) for v, a in zip(values, answers, strict=True)],
         "split": [split] * rows,
         "block": [f"{name}:{i // 10}-0" for i in range(rows)],
         "status": ["unique"] * rows,
-        "regret": [[0.0] * len(CLASSES) for _ in range(rows)],
+        "regret_low": [[0.0] * len(CLASSES) for _ in range(rows)],
+        "regret_high": [[0.0] * len(CLASSES) for _ in range(rows)],
         "order": [0] * rows,
         "context": ["prices"] * rows,
         "style": ["think"] * rows,
@@ -67,6 +69,9 @@ def _landscape(name: str, rows: int, split: str, random: np.random.Generator) ->
         "effective_price": [[float(p) for p in prices] for _ in range(rows)],
         "habitat_price": [float(habitat)] * rows,
         "adjacency_price": [np.nan] * rows,
+        "floor_t": [None] * rows,
+        "reference_supply_t": [None] * rows,
+        "prompt_tokens": [None] * rows,
     }
     return pd.DataFrame(columns)[SCHEMA.names]
 
