@@ -97,7 +97,7 @@ def transformed(shown: Neighbourhoods, name: str) -> Neighbourhoods:
     for i in range(len(shown)):
         listed = slice(shown.start[i], shown.start[i + 1])
         position[listed] = turned(shown.position[listed].tolist(), name)
-        order.append(sorted(range(listed.start, listed.stop), key=lambda m: _listing_key(position[m])))
+        order.append(sorted(range(listed.start, listed.stop), key=lambda m: _listing_key(str(position[m]))))
     return _relisted(shown, position, order)
 
 

@@ -30,14 +30,17 @@ from oracle.landscape import HABITAT
 from prompts.config import Context, PromptConfig
 from prompts.dataset import PromptDataset
 from prompts.features import feature_table
+from prompts.leaks import SEALED
 from prompts.split import Split
 from training.baselines import largest_value
 from training.figures import Interval, block_bootstrap, wilson
 from training.summary_features import margin_table, neighbour_table
 
-TOLD = ("market_price", "supplement", "effective_price", "habitat_price", "adjacency_price")
+TOLD = (
+    *("market_price", "supplement", "effective_price", "habitat_price", "adjacency_price"),
+    *("floor_t", "reference_supply_t"),
+)
 """Columns that state something about the whole landscape."""
-HELD_OUT = (Split.HELD_OUT_BLOCK.value, Split.HELD_OUT_LANDSCAPE.value)
 GRADIENT_BOOSTING, DECISION_TREE, LARGEST_VALUE = "gradient boosting", "decision tree", "largest value"
 _KEPT_TO_CHOOSE = 5  # every fifth
 _CONTEXTS = list(Context)
@@ -153,7 +156,7 @@ def ceiling(
     numbers: dict[Variant, float] = {}
     total = sum(len(_learners(variant, fields)) for variant in frames for fields in _fields(variant))
     for variant, frame in frames.items():
-        rows = as_variant(frame[frame["split"].isin([Split.TRAIN.value, *HELD_OUT])], variant)
+        rows = as_variant(frame[frame["split"].isin([Split.TRAIN.value, *SEALED])], variant)
         numbers[variant] = _numbers(rows)
         for fields in _fields(variant):
             features = _features(rows, fields)
@@ -166,8 +169,8 @@ def ceiling(
     return Ceiling(
         training_rows=int((some["split"] == Split.TRAIN.value).sum()),
         landscapes=int(some.loc[some["split"] == Split.TRAIN.value, "landscape"].nunique()),
-        rows=int(some["split"].isin(HELD_OUT).sum()),
-        splits=tuple(s for s in HELD_OUT if (some["split"] == s).any()),
+        rows=int(some["split"].isin(SEALED).sum()),
+        splits=tuple(s for s in SEALED if (some["split"] == s).any()),
         variants=tuple(sorted(tops, key=lambda v: v.numbers)),
         learned=tuple(learned),
     )
@@ -194,7 +197,7 @@ def as_variant(frame: pd.DataFrame, variant: Variant) -> pd.DataFrame:
         count = [1] * len(rows)
     for name in ("shown", "positions", "yields", "connectivity"):  # the first order is listed before the second
         rows[name] = pd.Series([v[:c] for v, c in zip(rows[name], count, strict=True)], index=rows.index, dtype=object)
-    for name in (name for name in TOLD if name in rows):
+    for name in TOLD:
         if variant.context is Context.NONE or (name == "adjacency_price" and variant.order == 0):
             rows[name] = pd.Series([None] * len(rows), index=rows.index, dtype=object)
     return rows.assign(order=variant.order, context=variant.context.value)
@@ -223,7 +226,7 @@ def _frames(datasets: list[PromptDataset], order: int | None, context: Context |
                 "the datasets are not of the same polygons, splits and labels: build both from the same plans, "
                 "with the same split settings"
             )
-    if not (first["split"] == Split.TRAIN.value).any() or not first["split"].isin(HELD_OUT).any():
+    if not (first["split"] == Split.TRAIN.value).any() or not first["split"].isin(SEALED).any():
         raise DatasetError(
             "a ceiling needs rows to learn from and held-out rows to decide; this dataset has "
             f"{', '.join(f'{count:,} {name}' for name, count in first['split'].value_counts().items())}: "
@@ -268,13 +271,13 @@ def _learn(
     kept = _kept_to_choose(train)
     chosen_on = _decide(train[~kept], of_train[~kept], train[kept], of_train[kept], name, seed)
     decision = _decide(train, of_train, asked, of_asked, name, seed)
-    answer, block = asked["answer"].to_numpy(dtype=object), asked["block"].to_numpy(dtype=object)
-    right = decision == answer
+    block = asked["block"].to_numpy(dtype=object)
+    right = _right(decision, asked)
     regret = np.array(
         [
             low[classes.index(d)] * polygons[landscape]
             for low, classes, d, landscape in zip(
-                asked["regret"], asked["classes"], decision, asked["landscape"], strict=True
+                asked["regret_low"], asked["classes"], decision, asked["landscape"], strict=True
             )
         ]
     )
@@ -282,13 +285,18 @@ def _learn(
         variant=variant,
         fields=fields,
         learner=name,
-        choosing_accuracy=float((chosen_on == train.loc[kept, "answer"].to_numpy(dtype=object)).mean()),
+        choosing_accuracy=float(_right(chosen_on, train[kept]).mean()),
         accuracy=float(right.mean()),
         wilson=wilson(int(right.sum()), len(right)),
         bootstrap=block_bootstrap(right, block, seed=seed),
         regret=float(regret.mean()),
         regret_bootstrap=block_bootstrap(regret, block, seed=seed),
     )
+
+
+def _right(decision: np.ndarray, rows: pd.DataFrame) -> np.ndarray:
+    """(n,) bool: one of the classes that count as right."""
+    return np.array([d in right for d, right in zip(decision, rows["accepted"], strict=True)])
 
 
 def _kept_to_choose(train: pd.DataFrame) -> np.ndarray:
@@ -337,7 +345,7 @@ def _model(name: str, seed: int) -> Any:
     if name == DECISION_TREE:
         return DecisionTreeClassifier(max_leaf_nodes=64, min_samples_leaf=10, random_state=seed)
     return HistGradientBoostingClassifier(
-        max_iter=200, learning_rate=0.1, early_stopping=True, n_iter_no_change=10, random_state=seed
+        max_iter=100, learning_rate=0.15, early_stopping=True, n_iter_no_change=10, random_state=seed
     )
 
 
@@ -345,7 +353,7 @@ def _numbers(rows: pd.DataFrame) -> float:
     listed = np.mean(
         [len(codes) * len(classes) for codes, classes in zip(rows["positions"], rows["classes"], strict=True)]
     )
-    told = sum(np.size(rows[name].iloc[0]) for name in TOLD if name in rows and rows[name].notna().all())
+    told = sum(np.size(rows[name].iloc[0]) for name in TOLD if rows[name].notna().all())
     return float(listed + told)
 
 
