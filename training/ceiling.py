@@ -345,7 +345,7 @@ def _model(name: str, seed: int) -> Any:
     if name == DECISION_TREE:
         return DecisionTreeClassifier(max_leaf_nodes=64, min_samples_leaf=10, random_state=seed)
     return HistGradientBoostingClassifier(
-        max_iter=100, learning_rate=0.15, early_stopping=True, n_iter_no_change=10, random_state=seed
+        max_iter=100, learning_rate=0.15, max_leaf_nodes=15, max_bins=63, early_stopping=True, random_state=seed
     )
 
 
