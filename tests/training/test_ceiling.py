@@ -96,10 +96,10 @@ def test_the_smallest_variant_as_good_as_the_best_is_recommended(found: Ceiling)
             variants.append(replace(v, best=best))
         return replace(found, variants=tuple(variants))
 
-    zero, one, two = (Variant(o, Context.PRICES) for o in (0, 1))
-    assert with_accuracy({zero: (0.90, 0.94), one: (0.93, 0.95), two: (0.95, 0.97)}).recommended.variant == one
-    assert with_accuracy({zero: (0.93, 0.95), one: (0.93, 0.95), two: (0.95, 0.97)}).recommended.variant == zero
-    assert with_accuracy({two: (0.95, 0.97)}).recommended.variant == two
+    bare, zero, one = Variant(0, Context.NONE), Variant(0, Context.PRICES), Variant(1, Context.PRICES)
+    assert with_accuracy({bare: (0.90, 0.94), zero: (0.93, 0.95), one: (0.95, 0.97)}).recommended.variant == zero
+    assert with_accuracy({bare: (0.93, 0.95), zero: (0.93, 0.95), one: (0.95, 0.97)}).recommended.variant == bare
+    assert with_accuracy({one: (0.95, 0.97)}).recommended.variant == one
 
 
 def test_a_crop_without_yield_is_never_decided(dataset: PromptDataset, found: Ceiling) -> None:
