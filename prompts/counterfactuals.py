@@ -46,7 +46,8 @@ Progress = Callable[[int, int, int], None]
 """(couples found, couples wanted, landscapes solved)."""
 
 _LARGEST_CHANGE = 0.3  # of the present number: beyond, an edit is no small one
-_GROWTHS = (1.05, 1.5)  # of the predicted size, until the label flips
+_NO_MARGIN = 1e-12
+_GROWTHS = (1.05, 1.4)  # of the predicted size, until the label flips
 _FLOOR_CHANGES = (0.05, 0.1, 0.2)
 _SOLVES_PER_COUPLE = 10
 """So many solves count as much as a couple found when the kinds of edits take turns."""
@@ -151,6 +152,11 @@ class _Oracle:
     def __init__(self, source: Source, prompts: PromptConfig) -> None:
         self.source, self.prompts = source, prompts
         self.solved = 0
+        solution = source.solution
+        self.coefficients = coefficients(source.landscape, source.graph, solution.config)
+        self.values = values(self.coefficients, solution.certificate)
+        """(n, K + 1) worth of every class at the certificate's prices, objective units."""
+        self.gap = solution.upper_bound - solution.objective
         self._done: dict[tuple[Dial, int], tuple[Landscape, Solution] | None] = {}
 
     def after(self, number: Dial, steps: int) -> tuple[Landscape, Solution] | None:
@@ -172,6 +178,14 @@ class _Oracle:
         if found is None:
             return None
         return str(found[1].land_use[row]), bool(found[1].status[row] == Status.UNIQUE)
+
+    def margin(self, row: int, other: str) -> float:
+        """What another class lacks to the polygon's own (all that this is worth, where it cannot be there)."""
+        of = self.values[row]
+        classes = self.source.landscape.classes
+        own = of[classes.index(self.original(row))]
+        lack = own - of[classes.index(other)]
+        return max(float(lack if np.isfinite(lack) else own), _NO_MARGIN)
 
     def original(self, row: int) -> str:
         return str(self.source.solution.land_use[row])
@@ -214,14 +228,22 @@ def _streams_of_tries(oracle: _Oracle, usable: list[int]) -> list[_Stream]:
 
 
 def _predicted(oracle: _Oracle, row: int, field: Field) -> tuple[Dial, int, str] | None:
-    """The number of one kind, the steps at which it flips a polygon at fixed prices, and to what."""
+    """The number of one kind, the steps at which a flip of a polygon should be proven, and to what.
+
+    At fixed prices a flip needs the polygon's margin to the other class, and its proof the landscape's gap beyond it.
+    None where the gap is larger than the margin, for then half of the edit would change the label already.
+    """
     source = oracle.source
     told = explain(source.landscape, source.graph, source.solution, str(source.landscape.ids[row]))
     for flip in told.flips:
         crop, _, what = flip.factor.rpartition(" ")
-        if what == field and 0 < flip.relative <= _LARGEST_CHANGE:
+        if what != field:
+            continue
+        beyond = oracle.gap / oracle.margin(row, flip.becomes)
+        value = flip.then + (flip.then - flip.now) * beyond
+        if beyond < 1 and 0 < abs(value - flip.now) <= _LARGEST_CHANGE * flip.now:
             number = oracle.dial(field, crop or None, None if field is Field.PRICE else row)
-            return number, number.steps_to(flip.then), flip.becomes
+            return number, number.steps_to(value), flip.becomes
     return None
 
 
@@ -233,9 +255,7 @@ def _own_edits(oracle: _Oracle, usable: list[int], field: Field) -> Iterator[_Tr
 
 def _neighbour_edits(oracle: _Oracle, usable: list[int]) -> Iterator[_Try | None]:
     """Neighbours whose own flip to or from habitat should carry the polygon along, the surest first."""
-    source = oracle.source
-    c = coefficients(source.landscape, source.graph, source.solution.config)
-    v = values(c, source.solution.certificate)
+    c, v = oracle.coefficients, oracle.values
     margin = np.abs(v[:, -1] - v[:, :-1].max(axis=1))
     wanted = set(usable)
     both_ways = zip([*c.pair_i, *c.pair_j], [*c.pair_j, *c.pair_i], [*c.pair_gain, *c.pair_gain], strict=True)

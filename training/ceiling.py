@@ -43,6 +43,7 @@ TOLD = (
 """Columns that state something about the whole landscape."""
 GRADIENT_BOOSTING, DECISION_TREE, LARGEST_VALUE = "gradient boosting", "decision tree", "largest value"
 _KEPT_TO_CHOOSE = 5  # every fifth
+_FEW = 10  # rows of a class
 _CONTEXTS = list(Context)
 
 Progress = Callable[[str, int, int], None]
@@ -322,9 +323,12 @@ def _decide(
         decided = largest_value(train, rows)
         assert decided is not None  # offered with prices only
         return decided
-    model = _model(name, seed)
+    answers = train["answer"].to_numpy(dtype=str)
+    _, counts = np.unique(answers, return_counts=True)
+    if len(counts) == 1:
+        return np.full(len(rows), answers[0], dtype=object)
     some = ~np.isnan(known).all(axis=0)
-    model.fit(known[:, some], train["answer"].to_numpy(dtype=str))
+    model = _model(name, seed, rare=bool(counts.min() < _FEW)).fit(known[:, some], answers)
     names = [str(c) for c in model.classes_]
     possible = np.array(
         [
@@ -338,14 +342,15 @@ def _decide(
     return decisions
 
 
-def _model(name: str, seed: int) -> Any:
+def _model(name: str, seed: int, *, rare: bool) -> Any:
+    """Where a class is rare, boosting runs to its end: early stopping would set some of each class aside."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.tree import DecisionTreeClassifier
 
     if name == DECISION_TREE:
         return DecisionTreeClassifier(max_leaf_nodes=64, min_samples_leaf=10, random_state=seed)
     return HistGradientBoostingClassifier(
-        max_iter=100, learning_rate=0.15, max_leaf_nodes=15, max_bins=63, early_stopping=True, random_state=seed
+        max_iter=100, learning_rate=0.15, max_leaf_nodes=15, max_bins=63, early_stopping=not rare, random_state=seed
     )
 
 

@@ -61,7 +61,7 @@ def test_counterfactuals_take_form_and_splits_from_the_dataset(folder: Path) -> 
         "counterfactuals",
         folder / "plan",
         "--n",
-        3,
+        2,
         "--out",
         folder / "pairs",
         "--dataset",

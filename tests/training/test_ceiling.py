@@ -113,6 +113,16 @@ def test_classes_that_tie_count_as_right(dataset: PromptDataset) -> None:
     assert all(one.accuracy == 1 for one in ceiling([replace(dataset, frame=frame)], order=0).learned)
 
 
+def test_a_class_of_a_single_training_row_is_no_obstacle(dataset: PromptDataset) -> None:
+    train = dataset.frame["split"] == "train"
+    answers = np.where(train, HABITAT, dataset.frame["answer"])
+    answers[np.flatnonzero(train)[3]] = "wheat"
+    frame = dataset.frame.assign(answer=answers, accepted=[[a] for a in answers])
+    habitat = float((frame.loc[frame["split"].str.startswith("held_out_l"), "answer"] == HABITAT).mean())
+    boosted = ceiling([replace(dataset, frame=frame)], order=0, context=Context.NONE).learned[1]
+    assert boosted.accuracy == pytest.approx(habitat, abs=0.02)
+
+
 def test_what_the_dataset_lacks_is_refused(sources: list[Source], dataset: PromptDataset) -> None:
     small = build_dataset(sources, PromptConfig(order=1, context="none"))
     assert variants_in(small.manifest.prompts) == [Variant(0, Context.NONE), Variant(1, Context.NONE)]
