@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pydantic import ValidationError
+from rich import box
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -39,20 +40,27 @@ def ceiling_command(
     ] = None,
     order: Annotated[int | None, typer.Option(min=0, max=2, help="Largest order; that of the dataset.")] = None,
     context: Annotated[str | None, typer.Option(help="Only this context (and none); all that there are.")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="held_out_landscape (the default, where there is one) or held_out_block.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the learners and of the bootstrap.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """How much of the oracle could a reader of these prompts know? Decision trees and boosted trees try.
 
     Trained on the training rows, measured on the held-out ones, for every variant of order and context; with 95 %
-    intervals (Wilson's, and a bootstrap over spatial blocks), and the smallest variant that is as good as the best.
+    intervals (Wilson's, and a bootstrap over landscapes or blocks), and the smallest variant as good as the best.
 
     Example: `landoracle ceiling dataset`
     """
     from prompts.config import Context
     from prompts.dataset import PromptDataset
+    from prompts.leaks import SEALED
+    from prompts.split import Split
     from training.ceiling import ceiling, save_ceiling
 
+    if split is not None and split not in SEALED:
+        raise typer.BadParameter(f"--split must be {' or '.join(SEALED)}, not {split!r}")
     if context is not None and context not in list(Context):
         raise typer.BadParameter(f"--context must be one of {', '.join(Context)}, not {context!r}")
     with refusals():
@@ -62,6 +70,7 @@ def ceiling_command(
                 loaded,
                 order=order,
                 context=None if context is None else Context(context),
+                split=None if split is None else Split(split),
                 seed=seed,
                 progress=lambda what, done, total: move(done, total, what),
             )
@@ -75,35 +84,27 @@ def ceiling_command(
 
 def _print_ceiling(found: Ceiling) -> None:
     title = (
-        f"{found.rows:,} held-out polygons, learned from {found.training_rows:,} of {found.landscapes} landscape(s); "
-        "* marks a variant's ceiling"
+        f"{found.rows:,} rows of {found.split}, learned from {found.training_rows:,} rows of "
+        f"{found.landscapes} landscape(s)"
     )
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for heading, justify in (
-        ("order", "right"),
-        ("context", "left"),
-        ("numbers", "right"),
-        ("fields", "left"),
-        ("learner", "left"),
-        ("accuracy", "right"),
-        ("Wilson", "left"),
-        ("over blocks", "left"),
-        ("regret", "right"),
-    ):
-        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for heading in ("variant", "numbers", "best (*) and other readers", "accuracy", "Wilson"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column(f"over {found.bootstrapped_over}", no_wrap=True)
+    table.add_column("regret", no_wrap=True)
     for top in found.variants:
-        table.add_section()
         own = [one for one in found.learned if one.variant == top.variant]
         for one in [top.best] + [one for one in own if one is not top.best]:
+            best = one is top.best
+            name = f"{one.learner}, {one.fields}" if one in own else f"as {one.variant.order} {one.variant.context}"
             table.add_row(
-                str(top.variant.order),
-                top.variant.context.value,
-                f"{top.numbers:.0f}",
-                one.fields if one in own else f"{one.fields}, as order {one.variant.order} {one.variant.context}",
-                one.learner,
-                f"{one.accuracy:.3f}{'*' if one is top.best else ' '}",
-                *(f"{i.low:.3f} to {i.high:.3f}" for i in (one.wilson, one.bootstrap)),
+                f"{top.variant.order} {top.variant.context}" if best else "",
+                f"{top.numbers:.0f}" if best else "",
+                f"{'*' if best else ' '}{name}",
+                f"{one.accuracy:.3f}",
+                *(f"{i.low:.3f}-{i.high:.3f}" for i in (one.wilson, one.bootstrap)),
                 f"{one.regret:.4f}",
+                style=None if best else "dim",
             )
     out.print(table)
     for what, chosen in (

@@ -11,7 +11,12 @@ together     the neighbours of each order taken together (:mod:`training.summary
 
 A decision tree, boosted trees and, with prices, the class of the largest value. A learner may ignore neighbours and
 prices, so a larger variant's ceiling is chosen among the smaller ones' learners too. The choice is made on a fifth of
-the training landscapes (of the blocks, where there are fewer than five), never on the held-out rows.
+the training rows, never on the held-out ones: on whole landscapes for the ceiling in landscapes never seen, on whole
+blocks for the ceiling in held-out blocks. The two differ: within a landscape that it has seen, a learner recognises the
+landscape by its prices or supply and knows what is done there.
+
+Intervals are bootstrapped over landscapes where at least ten are held out, else over blocks: what a landscape's prompts
+have in common makes them right or wrong together.
 """
 
 from __future__ import annotations
@@ -44,6 +49,7 @@ TOLD = (
 GRADIENT_BOOSTING, DECISION_TREE, LARGEST_VALUE = "gradient boosting", "decision tree", "largest value"
 _KEPT_TO_CHOOSE = 5  # every fifth
 _FEW = 10  # rows of a class
+_MANY_LANDSCAPES = 10
 _CONTEXTS = list(Context)
 
 Progress = Callable[[str, int, int], None]
@@ -75,7 +81,7 @@ class Learned:
     accuracy: float
     wilson: Interval
     bootstrap: Interval
-    """Of the accuracy, over spatial blocks."""
+    """Of the accuracy, over landscapes or blocks."""
     regret: float
     """Were every polygon of a landscape decided like this and each by itself: the least loss, objective units."""
     regret_bootstrap: Interval
@@ -99,7 +105,9 @@ class Ceiling:
     landscapes: int
     rows: int
     """Held-out rows decided."""
-    splits: tuple[str, ...]
+    split: str
+    bootstrapped_over: str
+    """landscapes or blocks."""
     variants: tuple[VariantCeiling, ...]
     learned: tuple[Learned, ...]
 
@@ -109,7 +117,7 @@ class Ceiling:
 
     @property
     def recommended(self) -> VariantCeiling:
-        """The variant of fewest numbers whose interval (over blocks) reaches the best variant's accuracy."""
+        """The variant of fewest numbers whose bootstrap interval reaches the best variant's accuracy."""
         return _smallest_within(self.variants)
 
     @property
@@ -130,6 +138,7 @@ def ceiling(
     *,
     order: int | None = None,
     context: Context | None = None,
+    split: Split | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Ceiling:
@@ -141,6 +150,8 @@ def ceiling(
         One, best of order 2 with prices; several of the same polygons where their contexts differ.
     order, context : optional
         The largest order and the context asked for; all that there are by default.
+    split : Split, optional
+        The held-out rows to decide; by default landscapes never seen, where the dataset holds some out, else blocks.
     seed : int
         Of the learners and of the bootstrap.
     progress : callable, optional
@@ -152,26 +163,30 @@ def ceiling(
         from or to decide.
     """
     frames = _frames(datasets, order, context)
+    some = next(iter(frames.values()))
+    asked = _split_to_decide(some, split)
+    here = some["split"] == asked.value
+    over = "landscape" if some.loc[here, "landscape"].nunique() >= _MANY_LANDSCAPES else "block"
     polygons = {s.landscape: s.polygons for d in datasets for s in d.manifest.sources}
     learned: list[Learned] = []
     numbers: dict[Variant, float] = {}
     total = sum(len(_learners(variant, fields)) for variant in frames for fields in _fields(variant))
     for variant, frame in frames.items():
-        rows = as_variant(frame[frame["split"].isin([Split.TRAIN.value, *SEALED])], variant)
+        rows = as_variant(frame[frame["split"].isin([Split.TRAIN.value, asked.value])], variant)
         numbers[variant] = _numbers(rows)
         for fields in _fields(variant):
             features = _features(rows, fields)
             for name in _learners(variant, fields):
                 if progress is not None:
                     progress(f"order {variant.order}, {variant.context}: {name}, {fields}", len(learned), total)
-                learned.append(_learn(rows, features, polygons, variant, fields, name, seed))
+                learned.append(_learn(rows, features, polygons, variant, fields, name, over, seed))
     tops = [_ceiling_of(variant, numbers[variant], learned) for variant in frames]
-    some = next(iter(frames.values()))
     return Ceiling(
         training_rows=int((some["split"] == Split.TRAIN.value).sum()),
         landscapes=int(some.loc[some["split"] == Split.TRAIN.value, "landscape"].nunique()),
-        rows=int(some["split"].isin(SEALED).sum()),
-        splits=tuple(s for s in SEALED if (some["split"] == s).any()),
+        rows=int(here.sum()),
+        split=asked.value,
+        bootstrapped_over=f"{over}s",
         variants=tuple(sorted(tops, key=lambda v: v.numbers)),
         learned=tuple(learned),
     )
@@ -248,6 +263,15 @@ def _frames(datasets: list[PromptDataset], order: int | None, context: Context |
     return {v: f for v, f in frames.items() if v.order <= most and v.context in wanted_contexts}
 
 
+def _split_to_decide(frame: pd.DataFrame, split: Split | None) -> Split:
+    there = [Split(name) for name in reversed(SEALED) if (frame["split"] == name).any()]
+    if split is not None and split not in there:
+        raise DatasetError(
+            f"the dataset has no rows to decide in split {split}; it has {', '.join(there)}: give --split one of these"
+        )
+    return split or there[0]
+
+
 def _fields(variant: Variant) -> tuple[str, ...]:
     return ("central",) if variant.order == 0 else ("slots", "together")
 
@@ -264,15 +288,17 @@ def _learn(
     variant: Variant,
     fields: str,
     name: str,
+    over: str,
     seed: int,
 ) -> Learned:
     trained = (rows["split"] == Split.TRAIN.value).to_numpy()
     train, asked = rows[trained], rows[~trained]
     of_train, of_asked = features[trained], features[~trained]
-    kept = _kept_to_choose(train)
+    seen = asked["split"].iloc[0] == Split.HELD_OUT_BLOCK.value
+    kept = _kept_to_choose(train, seen_landscapes=seen)
     chosen_on = _decide(train[~kept], of_train[~kept], train[kept], of_train[kept], name, seed)
     decision = _decide(train, of_train, asked, of_asked, name, seed)
-    block = asked["block"].to_numpy(dtype=object)
+    block = asked[over].to_numpy(dtype=object)
     right = _right(decision, asked)
     regret = np.array(
         [
@@ -300,9 +326,10 @@ def _right(decision: np.ndarray, rows: pd.DataFrame) -> np.ndarray:
     return np.array([d in right for d, right in zip(decision, rows["accepted"], strict=True)])
 
 
-def _kept_to_choose(train: pd.DataFrame) -> np.ndarray:
-    """(n,) bool: the rows of a fifth of the landscapes, or of the blocks."""
-    group = train["landscape"] if train["landscape"].nunique() >= _KEPT_TO_CHOOSE else train["block"]
+def _kept_to_choose(train: pd.DataFrame, *, seen_landscapes: bool) -> np.ndarray:
+    """(n,) bool: the rows of a fifth of the blocks, or of the landscapes where there are five."""
+    whole = not seen_landscapes and train["landscape"].nunique() >= _KEPT_TO_CHOOSE
+    group = train["landscape" if whole else "block"]
     names = sorted(group.unique(), key=lambda name: hashlib.sha256(name.encode()).digest())
     return group.isin(names[::_KEPT_TO_CHOOSE]).to_numpy()
 

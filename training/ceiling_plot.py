@@ -15,7 +15,7 @@ _LOOK = {  # colours of Okabe and Ito (2008); markers tell them apart without co
 
 
 def draw(found: Ceiling) -> Figure:
-    """Every variant's ceiling with its interval over blocks, the best tree beside it, the recommended one ringed."""
+    """Every variant's ceiling with its interval, the best tree beside it, the recommended one ringed."""
     figure = Figure(figsize=(7.5, 5), layout="constrained")
     axes = figure.subplots()
     for context in dict.fromkeys(v.variant.context for v in found.variants):
@@ -29,9 +29,7 @@ def draw(found: Ceiling) -> Figure:
         axes.errorbar(x, y, [low, high], color=colour, marker=marker, markersize=7, capsize=4, label=name)
         tree = [max(_trees(found, context, v.variant.order), key=lambda t: t.choosing_accuracy).accuracy for v in of]
         axes.plot(x, tree, color=colour, marker=marker, markerfacecolor="white", linestyle=":", linewidth=1)
-        axes.annotate(
-            "a tree of 64 leaves", (x[-1], tree[-1]), textcoords="offset points", xytext=(6, -12), size=8, ha="right"
-        )
+    axes.plot([], [], color="#000000", marker="o", markerfacecolor="white", linestyle=":", label="a tree of 64 leaves")
     chosen = found.recommended
     at = chosen.variant.order + _LOOK[chosen.variant.context.value][2]
     axes.plot([at], [chosen.best.accuracy], "o", markersize=18, color="#000000", fillstyle="none")
@@ -45,10 +43,12 @@ def draw(found: Ceiling) -> Figure:
     axes.set_ylabel("held-out polygons decided as the oracle does")
     axes.yaxis.set_major_formatter("{x:.2f}")
     axes.set_title(
-        f"What a reader of the prompt could know ({found.rows:,} held-out polygons, 95 % over blocks)", fontsize=10
+        f"What a reader of the prompt could know ({found.rows:,} rows of {found.split}, 95 % over "
+        f"{found.bootstrapped_over})",
+        fontsize=10,
     )
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="center right")
+    axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.6))
     return figure
 
 

@@ -118,7 +118,7 @@ def test_a_class_of_a_single_training_row_is_no_obstacle(dataset: PromptDataset)
     answers = np.where(train, HABITAT, dataset.frame["answer"])
     answers[np.flatnonzero(train)[3]] = "wheat"
     frame = dataset.frame.assign(answer=answers, accepted=[[a] for a in answers])
-    habitat = float((frame.loc[frame["split"].str.startswith("held_out_l"), "answer"] == HABITAT).mean())
+    habitat = float((frame.loc[frame["split"] == "held_out_landscape", "answer"] == HABITAT).mean())
     boosted = ceiling([replace(dataset, frame=frame)], order=0, context=Context.NONE).learned[1]
     assert boosted.accuracy == pytest.approx(habitat, abs=0.02)
 
