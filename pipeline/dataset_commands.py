@@ -85,18 +85,25 @@ def ceiling_command(
 def _print_ceiling(found: Ceiling) -> None:
     title = (
         f"{found.rows:,} rows of {found.split}, learned from {found.training_rows:,} rows of "
-        f"{found.landscapes} landscape(s)"
+        f"{found.landscapes} landscape(s); bootstrap over {found.bootstrapped_over}"
     )
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading in ("variant", "numbers", "best (*) and other readers", "accuracy", "Wilson"):
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )
+    for heading in ("variant", "numbers", "reader (* best)", "accuracy", "Wilson", "bootstrap", "regret"):
         table.add_column(heading, no_wrap=True)
-    table.add_column(f"over {found.bootstrapped_over}", no_wrap=True)
-    table.add_column("regret", no_wrap=True)
     for top in found.variants:
         own = [one for one in found.learned if one.variant == top.variant]
         for one in [top.best] + [one for one in own if one is not top.best]:
             best = one is top.best
-            name = f"{one.learner}, {one.fields}" if one in own else f"as {one.variant.order} {one.variant.context}"
+            name = f"{one.learner.split()[-1]}, {one.fields}"
+            if one not in own:
+                name = f"as {one.variant.order} {one.variant.context}"
             table.add_row(
                 f"{top.variant.order} {top.variant.context}" if best else "",
                 f"{top.numbers:.0f}" if best else "",
