@@ -1,8 +1,12 @@
 """The completion that SFT imitates: a rationale that is true by construction, then the oracle's label.
 
-The rationale states what each class is worth at the printed prices (or, where the prompt has none, how the crops rank
-by yield). It is computed from the numbers that the prompt prints and never says that the largest value wins: the
-label comes from the whole landscape, so neighbours and floors may decide otherwise.
+The rationale is computed from the numbers that the prompt prints: what each class is worth at the printed prices (or,
+where the prompt has none, how the crops rank by yield), how habitat compares with the best crop, and what the shown
+neighbours add. It never says that the largest value wins: the label comes from the whole landscape, and where the
+numbers speak for another class, the rationale says by how much, and that the plan has decided otherwise.
+
+Layout ``full`` words it in one of several ways, chosen by the prompt's id (:mod:`prompts.wording`); layout ``compact``
+states numbers alone.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from oracle.landscape import HABITAT
 from prompts.config import Layout, PromptConfig, Style
 from prompts.neighbourhood import Neighbourhoods
 from prompts.prices import Prices
+from prompts.wording import worded
 
 
 def local_values(shown: Neighbourhoods, prices: Prices) -> np.ndarray:
@@ -30,8 +35,8 @@ def targets(
 ) -> list[str]:
     """The SFT completion of each prompt: ``<think>rationale</think><answer>label</answer>``.
 
-    Layout ``compact`` states hundreds of currency/ha with one decimal (``wheat 9.4 habitat 5.0``), layout ``full`` the
-    multiplications in currency/ha; without prices both state the crops from the highest yield down, then connectivity.
+    Layout ``compact`` states hundreds of currency/ha with one decimal (``wheat 9.4 habitat 5.0``), or without prices
+    the crops from the highest yield down, then connectivity. Layout ``full`` writes sentences (:mod:`prompts.wording`).
 
     Parameters
     ----------
@@ -48,13 +53,13 @@ def targets(
     labels = [f"<answer>{answers[i]}</answer>" for i in wanted]
     if config.style is Style.ANSWER_ONLY:
         return labels
-    compact = config.layout is Layout.COMPACT
-    if shown.prices is None:
-        rationales = _ranking(shown, wanted, compact)
-    elif compact:
-        rationales = _compact_values(shown, shown.prices, wanted)
+    if config.layout is Layout.FULL:
+        values = None if shown.prices is None else local_values(shown, shown.prices)
+        rationales = [worded(shown, values, i, str(answers[i])) for i in wanted]
+    elif shown.prices is None:
+        rationales = _compact_ranking(shown, wanted)
     else:
-        rationales = _worded_values(shown, shown.prices, wanted)
+        rationales = _compact_values(shown, shown.prices, wanted)
     return [f"<think>{rationale}</think>{label}" for rationale, label in zip(rationales, labels, strict=True)]
 
 
@@ -64,29 +69,8 @@ def _compact_values(shown: Neighbourhoods, prices: Prices, wanted: list[int]) ->
     return [line % tuple(hundreds[i]) for i in wanted]
 
 
-def _worded_values(shown: Neighbourhoods, prices: Prices, wanted: list[int]) -> list[str]:
-    names = (*shown.crops, HABITAT)
-    price = [*prices.effective.text.tolist(), str(prices.habitat.text)]
-    amount = np.column_stack([shown.yields.text, shown.connectivity.text]).tolist()
-    value = local_values(shown, prices).tolist()
-    grown = np.column_stack([shown.yields.value > 0, np.ones(len(shown), dtype=bool)]).tolist()
-    texts = []
-    for i in wanted:
-        worth = [
-            f"{name} {amount[i][k]} * {price[k]} = {value[i][k]:.0f}" for k, name in enumerate(names) if grown[i][k]
-        ]
-        none = [name for k, name in enumerate(names) if not grown[i][k]]
-        texts.append(f"Worth per hectare: {', '.join(worth)}." + (f" No yield: {', '.join(none)}." if none else ""))
-    return texts
-
-
-def _ranking(shown: Neighbourhoods, wanted: list[int], compact: bool) -> list[str]:
+def _compact_ranking(shown: Neighbourhoods, wanted: list[int]) -> list[str]:
     order = np.argsort(-shown.yields.value, axis=1, kind="stable").tolist()
     yields, connectivity = shown.yields.text.tolist(), shown.connectivity.text.tolist()
-    ranked = [[f"{shown.crops[k]} {yields[i][k]}" for k in order[i]] for i in wanted]
-    if compact:
-        return [f"{' '.join(crops)} {HABITAT} {connectivity[i]}" for i, crops in zip(wanted, ranked, strict=True)]
-    return [
-        f"Yields from high to low: {', '.join(crops)}. Ecological connectivity: {connectivity[i]}."
-        for i, crops in zip(wanted, ranked, strict=True)
-    ]
+    ranked = [" ".join(f"{shown.crops[k]} {yields[i][k]}" for k in order[i]) for i in wanted]
+    return [f"{crops} {HABITAT} {connectivity[i]}" for i, crops in zip(wanted, ranked, strict=True)]

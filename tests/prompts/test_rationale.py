@@ -28,20 +28,9 @@ def test_compact_states_hundreds_per_hectare(nine: Source) -> None:
     assert target(nine, "r2c2") == "<think>wheat 34.0 oat 7.2 habitat 7.3</think><answer>wheat</answer>"
 
 
-def test_worded_states_the_multiplication(nine: Source) -> None:
-    assert target(nine, "r1c1", layout="full") == (
-        "<think>Worth per hectare: wheat 3.11 * 301 = 936, habitat 0.50 * 812 = 406. No yield: oat.</think>"
-        "<answer>wheat</answer>"
-    )
-
-
 def test_without_prices_crops_are_ranked_by_yield(nine: Source) -> None:
     assert target(nine, "r1c1", context="none") == (
         "<think>wheat 3.11 oat 0.00 habitat 0.50</think><answer>wheat</answer>"
-    )
-    assert target(nine, "r0c0", context="none", layout="full") == (
-        "<think>Yields from high to low: wheat 3.00, oat 2.50. Ecological connectivity: 0.10.</think>"
-        "<answer>wheat</answer>"
     )
 
 
@@ -59,23 +48,3 @@ def test_compact_values_follow_from_the_prompt_s_own_text(source: Callable[..., 
         assert [name for name, _ in stated] == [*CROPS, "habitat"]
         for name, value in stated:
             assert abs(float(value) - factors[name] / 100) <= 0.05 + 1e-9
-
-
-def test_worded_values_follow_from_their_own_factors(source: Callable[..., Source]) -> None:
-    frame = build_dataset([source(12, 12, crops=CROPS)], PromptConfig(layout="full")).frame
-    for completion in frame["target"]:
-        products = re.findall(r"([\d.]+) \* ([\d.]+) = (\d+)", completion)
-        assert products
-        for a, b, product in products:
-            assert abs(float(a) * float(b) - float(product)) <= 0.5 + 1e-9
-        assert len(completion.split()) <= 60
-
-
-def test_the_answer_is_the_oracle_s_even_where_another_value_is_larger(
-    nine: Source, relabel: Callable[[Source, str], Source]
-) -> None:
-    completion = target(relabel(nine, "oat"), "r2c2", layout="full")
-    assert completion == (
-        "<think>Worth per hectare: wheat 11.3 * 301 = 3401, oat 2.72 * 266 = 724, habitat 0.90 * 812 = 731.</think>"
-        "<answer>oat</answer>"
-    )
