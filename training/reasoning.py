@@ -1,0 +1,49 @@
+"""Does the reasoning lead to the answer, and does the answer follow the numbers that the reasoning cites?"""
+
+from __future__ import annotations
+
+import re
+
+from training.turn import ANSWER_OPEN, THINK_CLOSE, THINK_OPEN
+from prompts.wording import Word, sentences
+
+_CONCLUDES = re.compile(
+    r"\b(?:so|therefore|thus|hence|then|choose|chosen|select|decide|decision|pick|take|go|going|went|answer|best choice|better"
+    r" choice|sensible option|conclu\w+|settle|stay|final\w*|definitely|remains?|remaining|should be|should grow|must be"
+    r"|decides|tips|leave|keep|suggests?|think|say|lean|right|sure)\b|->|(?<=\d):(?=\s*\w+\s*$)",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(r"\b(?:not|no|rather than|instead of|than|nor|over|isn't)\s+(?:to\s+)?(?:choose\s+)?$", re.IGNORECASE)
+
+
+def think_block(turn: str) -> str:
+    """The reasoning of a turn: up to the last ``</think>``, else up to the answer block, without the opening tag."""
+    end = turn.rfind(THINK_CLOSE)
+    if end < 0:
+        end = turn.find(ANSWER_OPEN)
+    text = turn if end < 0 else turn[:end]
+    return text.rpartition(THINK_OPEN)[2] if THINK_OPEN in text else text
+
+
+def conclusion(turn: str, classes: tuple[str, ...]) -> str | None:
+    """The class that the reasoning ends with, or None where it only lists values or weighs them.
+
+    It is read from the last sentence that names one class as what is chosen (``so wheat``, ``habitat it is``), or that
+    is nothing but its name.
+    """
+    text = think_block(turn)
+    for part in reversed(sentences(text, classes)):
+        said = text[part.start : part.end]
+        names = [m for m in part.all(Word.CLASS) if not _REFUSED.search(text[part.start : m.start])]
+        if not names:
+            continue
+        if re.fullmatch(r"[\W_]*", said.replace(text[names[0].start : names[0].end], "", 1)):
+            return names[0].value
+        cues = [part.start + c.start() for c in _CONCLUDES.finditer(said)]
+        for cue in reversed(cues):
+            after = [m for m in names if m.start > cue]
+            if after:
+                return after[0].value
+        if cues or re.search(r"\b(?:it is|then|it was)\s*$", said):
+            return names[-1].value
+    return None
