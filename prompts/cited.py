@@ -23,7 +23,9 @@ from prompts.wording import METRICS, PLACES, Mention, Sentence, Word
 _THRESHOLD = re.compile(
     r"(?:\b(?:above|below|over|under|than|at (?:least|most)|threshold(?: of)?|cut-?off(?: of)?)|[<>≥≤])\s*$", re.I
 )
-_COUNTED = re.compile(r"\s*(?:%|percent|(?:other |direct |of the )?(?:neighbou?rs|polygons|crops|cells|classes|fields))")
+_COUNTED = re.compile(
+    r"\s*(?:%|percent|(?:other |direct |of the )?(?:neighbou?rs|polygons|crops|cells|classes|fields))"
+)
 _OF = re.compile(r"\s*(?:t/ha|t|tonnes|/ha)?\s*(?:of|for|in)\s+(?:the )?$", re.I)
 _AT = re.compile(r"\s*(?:t/ha)?(?:\s*of [\w ]+?)?(?:,?\s+(?:at|in|for|to)\s+(?:the )?|\s*\(|\s+(?=$))", re.I)
 _AGAINST = re.compile(r"\b(?:against|versus|vs)\b", re.I)
@@ -87,9 +89,7 @@ def _listen(text: str, mention: Mention, before: Mention | None, reading: _Readi
         reading.summary = _SUMMARY[mention.word]
 
 
-def _claim(
-    text: str, facts: Facts, sentence: Sentence, m: int, reading: _Reading, written: list[Calculation]
-) -> Claim:
+def _claim(text: str, facts: Facts, sentence: Sentence, m: int, reading: _Reading, written: list[Calculation]) -> Claim:
     number = sentence.mentions[m]
     calculation = next((c for c in written if c.start <= number.start < c.end or c.result == number.start), None)
     if calculation is not None and calculation.result == number.start:
@@ -249,7 +249,9 @@ def _options(
         known.append((Quantity.SCORE, float(facts.yields[0, k] + facts.connectivity[0]), None))
         wanted = None
     if sentence.has(Word.SUPPLY):
-        stated = facts.reference_supply_t if _REFERENCE.search(text[number.start - 40 : number.start]) else facts.floor_t
+        stated = (
+            facts.reference_supply_t if _REFERENCE.search(text[number.start - 40 : number.start]) else facts.floor_t
+        )
         crops = [facts.crops.index(metric)] if metric in facts.crops else range(len(facts.crops))
         known += [] if stated is None else [(Quantity.SUPPLY, float(stated[k]), None) for k in crops]
     return [o for o in known if wanted is None or o[0] in wanted]

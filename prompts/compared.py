@@ -12,8 +12,8 @@ import re
 import numpy as np
 
 from oracle.landscape import HABITAT
-from prompts.claim import Claim, Quantity, Relation, Status, judged
 from prompts.cited import neighbour_summary
+from prompts.claim import Claim, Quantity, Relation, Status, judged
 from prompts.facts import Facts
 from prompts.neighbourhood import CENTRAL
 from prompts.wording import METRICS, PLACES, Mention, Sentence, Word
@@ -21,7 +21,9 @@ from prompts.wording import METRICS, PLACES, Mention, Sentence, Word
 _CLAUSE = re.compile(r",?\s+(?:but|while|whereas|yet|however|because|since)\s|,\s+(?:so|and)\s", re.I)
 _NOT = re.compile(r"\b(?:not|no|never|cannot)\b|n't\b", re.I)
 _CHOICE = re.compile(r"\s*(?:choice|option|land[- ]use|decision|candidate|class|answer|guess|bet)\b", re.I)
-_IS_NEXT = re.compile(r"\s*(?:(?:of all |overall |here )?(?:is|are|:|=|belongs to|goes to|comes from|->)|\(|-)\s*", re.I)
+_IS_NEXT = re.compile(
+    r"\s*(?:(?:of all |overall |here )?(?:is|are|:|=|belongs to|goes to|comes from|->)|\(|-)\s*", re.I
+)
 _ADJOINS = re.compile(r"\s+(?:for\s+)?", re.I)
 _THE_HIGHER = re.compile(r"\bthe\s+$", re.I)
 _AS_VERB = re.compile(r"out-?yields?|exceeds?|beats|above|below|[<>]", re.I)
@@ -66,7 +68,9 @@ def _is_the_higher(text: str, clause: list[Mention], m: int) -> bool:
 def _superlative(text: str, facts: Facts, clause: list[Mention], m: int, metric: Mention | None) -> Claim | None:
     word, before, after = clause[m], clause[:m], clause[m + 1 :]
     start = clause[0].start
-    if _CHOICE.match(text[word.end :]) or _NOT.search(text[start - 25 if start > 25 else 0 : word.start].split(".")[-1]):
+    if _CHOICE.match(text[word.end :]) or _NOT.search(
+        text[start - 25 if start > 25 else 0 : word.start].split(".")[-1]
+    ):
         return None
     near = [x for x in after if x.start - word.end < _MAX_GAP]
     role = next((x.word for x in near if x.word in (Word.YIELD, Word.CONNECTIVITY, Word.WORTH, Word.PRICE)), None)
@@ -96,9 +100,7 @@ def _superlative(text: str, facts: Facts, clause: list[Mention], m: int, metric:
         return None
     quantity = {Word.WORTH: Quantity.WORTH, Word.PRICE: Quantity.PRICE}.get(role or Word.YIELD, Quantity.YIELD)
     status = _extreme(facts, subject.value, quantity, lowest)
-    return Claim(
-        word.start, word.end, word.value, status, quantity, subject.value, CENTRAL, relation=relation
-    )
+    return Claim(word.start, word.end, word.value, status, quantity, subject.value, CENTRAL, relation=relation)
 
 
 def _named_next(text: str, clause: list[Mention], m: int) -> Mention | None:

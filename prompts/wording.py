@@ -116,7 +116,9 @@ def _mention(match: re.Match[str], classes: tuple[str, ...]) -> Mention:
     if word is Word.CLASS:
         spelling = {c.casefold().replace("_", " "): c for c in classes}
         folded = text.casefold().replace("_", " ")
-        value = next(spelling[f] for f in (folded, folded.removesuffix("s"), folded.removesuffix("'s")) if f in spelling)
+        value = next(
+            spelling[f] for f in (folded, folded.removesuffix("s"), folded.removesuffix("'s")) if f in spelling
+        )
     elif word is Word.POSITION:
         value = _code(text)
     else:

@@ -136,7 +136,9 @@ def _answers(one: Labelled) -> list[tuple[str, Counter[object], Counter[object]]
     shown = {s.motif: s.status for s in motifs(one.completion, one.facts, one.answer)}
     pairs = [(m.value, Counter({m} & one.motifs.keys()), Counter({m} & shown.keys())) for m in Motif]
     both = one.motifs.keys() & shown.keys()
-    pairs.append(("status of motifs", Counter({(m, one.motifs[m]) for m in both}), Counter({(m, shown[m]) for m in both})))
+    pairs.append(
+        ("status of motifs", Counter({(m, one.motifs[m]) for m in both}), Counter({(m, shown[m]) for m in both}))
+    )
     said = conclusion(one.completion, one.facts.classes)
     pairs.append(("conclusion", Counter({one.conclusion} - {None}), Counter({said} - {None})))
     stated = claims(text, one.facts)

@@ -69,7 +69,9 @@ _NOTHING = re.compile(
     r"|(?<![\d.])0(?:\.0+)?(?![\d.]*\d)",
     re.IGNORECASE,
 )
-_LIKEWISE = re.compile(r"\b(?:too|also|as well|either|the same|likewise|neither|nor|mostly no|or in most)\b", re.IGNORECASE)
+_LIKEWISE = re.compile(
+    r"\b(?:too|also|as well|either|the same|likewise|neither|nor|mostly no|or in most)\b", re.IGNORECASE
+)
 _GROWS = re.compile(r"\bcent(?:re|er) does\b|\bthe cent(?:re|er) has\b", re.IGNORECASE)
 _LANDSCAPE = re.compile(r"\b(?:landscapes?|global(?:ly)?|region\w*|provinc\w*|national|nationwide)\b", re.IGNORECASE)
 _LINK = re.compile(
@@ -159,7 +161,9 @@ def _tie_break(r: _Reasoning) -> Status | None:
             continue
         ahead = [m for m in part.mentions if m.start < part.start + alike.start()]
         crops = [m.value for m in part.all(Word.CLASS) if m.value != HABITAT]
-        if not (crops or part.has(Word.YIELD)) or (ahead and ahead[-1].word is Word.CONNECTIVITY and len(set(crops)) < 2):
+        if not (crops or part.has(Word.YIELD)) or (
+            ahead and ahead[-1].word is Word.CONNECTIVITY and len(set(crops)) < 2
+        ):
             continue
         if any(m.word is Word.POSITION for m in ahead):
             continue
@@ -306,9 +310,7 @@ class MotifTable:
     claims: tuple[ClaimCounts, ...]
 
 
-def motif_table(
-    completions: Sequence[str], facts: Sequence[Facts], answers: Sequence[str | None]
-) -> MotifTable:
+def motif_table(completions: Sequence[str], facts: Sequence[Facts], answers: Sequence[str | None]) -> MotifTable:
     """The table of motifs of n completions, with the facts of their prompts and their decisions."""
     shown = [s for c, f, a in zip(completions, facts, answers, strict=True) for s in motifs(c, f, a)]
     stated = [claim for c, f in zip(completions, facts, strict=True) for claim in claims(think_block(c), f)]

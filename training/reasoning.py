@@ -1,11 +1,14 @@
-"""Does the reasoning lead to the answer, and does the answer follow the numbers that the reasoning cites?"""
+"""What the think block of a turn concludes, beside what the turn answers."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from training.turn import ANSWER_OPEN, THINK_CLOSE, THINK_OPEN
 from prompts.wording import Word, sentences
+from training.figures import Interval, wilson
+from training.turn import ANSWER_OPEN, THINK_CLOSE, THINK_OPEN
 
 _CONCLUDES = re.compile(
     r"\b(?:so|therefore|thus|hence|then|choose|chosen|select|decide|decision|pick|take|go|going|went|answer|best choice|better"
@@ -13,7 +16,9 @@ _CONCLUDES = re.compile(
     r"|decides|tips|leave|keep|suggests?|think|say|lean|right|sure)\b|->|(?<=\d):(?=\s*\w+\s*$)",
     re.IGNORECASE,
 )
-_REFUSED = re.compile(r"\b(?:not|no|rather than|instead of|than|nor|over|isn't)\s+(?:to\s+)?(?:choose\s+)?$", re.IGNORECASE)
+_REFUSED = re.compile(
+    r"\b(?:not|no|rather than|instead of|than|nor|over|isn't)\s+(?:to\s+)?(?:choose\s+)?$", re.IGNORECASE
+)
 
 
 def think_block(turn: str) -> str:
@@ -22,7 +27,7 @@ def think_block(turn: str) -> str:
     if end < 0:
         end = turn.find(ANSWER_OPEN)
     text = turn if end < 0 else turn[:end]
-    return text.rpartition(THINK_OPEN)[2] if THINK_OPEN in text else text
+    return text.rpartition(THINK_OPEN)[2]
 
 
 def conclusion(turn: str, classes: tuple[str, ...]) -> str | None:
@@ -44,6 +49,26 @@ def conclusion(turn: str, classes: tuple[str, ...]) -> str | None:
             after = [m for m in names if m.start > cue]
             if after:
                 return after[0].value
-        if cues or re.search(r"\b(?:it is|then|it was)\s*$", said):
+        if cues or re.search(r"\bit (?:is|was)\s*$", said):
             return names[-1].value
     return None
+
+
+@dataclass(frozen=True)
+class ConclusionFigures:
+    """How many of n completions conclude with a class in their reasoning, and how many of those answer with it."""
+
+    completions: int
+    concluded: int
+    agreed: int
+    agreed_share: Interval
+
+
+def conclusion_figures(
+    completions: Sequence[str], classes: Sequence[tuple[str, ...]], answers: Sequence[str | None]
+) -> ConclusionFigures:
+    """Conclusions beside answers, of n completions with the classes of their prompts and their decisions."""
+    pairs = [(conclusion(c, k), a) for c, k, a in zip(completions, classes, answers, strict=True)]
+    concluded = [(said, answer) for said, answer in pairs if said is not None]
+    agreed = sum(said == answer for said, answer in concluded)
+    return ConclusionFigures(len(pairs), len(concluded), agreed, wilson(agreed, len(concluded)))
