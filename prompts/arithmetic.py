@@ -7,10 +7,10 @@ import operator
 import re
 from dataclasses import dataclass
 
-_NUMBER = r"\d+(?:\.\d+)?"
+_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _SIGN = r"\s*[)\s]*[-+*/×·−x][(\s]*"
-_SUM = re.compile(rf"(?P<left>\(?\s*{_NUMBER}(?:{_SIGN}{_NUMBER})+\s*\)?)\s*(?:=|≈|->)\s*(?P<result>{_NUMBER})")
-_SIGNS = str.maketrans({"×": "*", "·": "*", "x": "*", "−": "-"})
+_SUM = re.compile(rf"(?P<left>\(?\s*{_NUMBER}(?:{_SIGN}{_NUMBER})+\s*\)?)\s*(?:=|≈|->)\s*\$?(?P<result>{_NUMBER})")
+_SIGNS = str.maketrans({"×": "*", "·": "*", "x": "*", "−": "-", ",": "_"})
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
 
@@ -21,7 +21,7 @@ class Calculation:
     Parameters
     ----------
     left : str
-        What is calculated, with ``*`` for every sign of multiplication.
+        What is calculated, with ``*`` for every sign of multiplication, as long as in the text.
     start, end : int
         Where the operands stand.
     result : int

@@ -20,8 +20,10 @@ from prompts.facts import Facts
 from prompts.neighbourhood import CENTRAL
 from prompts.wording import METRICS, PLACES, Mention, Sentence, Word
 
-_THRESHOLD = re.compile(
-    r"(?:\b(?:above|below|over|under|than|at (?:least|most)|threshold(?: of)?|cut-?off(?: of)?)|[<>≥≤])\s*$", re.I
+_LOOSE = re.compile(
+    r"(?:\b(?:above|below|over|under|than|at (?:least|most)|threshold(?: of)?|cut-?off(?: of)?|differ\w*"
+    r"(?: (?:by|of|is))?(?: (?:only|just))?)|[≥≤])\s*$",
+    re.I,
 )
 _COUNTED = re.compile(
     r"\s*(?:%|percent|(?:other |direct |of the )?(?:neighbou?rs|polygons|crops|cells|classes|fields))"
@@ -101,8 +103,8 @@ def _claim(text: str, facts: Facts, sentence: Sentence, m: int, reading: _Readin
     if calculation is not None:
         return _operand(number, calculation, facts, metric, reading, positions)
     after = text[number.end : number.end + 40]
-    threshold = _THRESHOLD.search(text[max(sentence.start, number.start - 20) : number.start]) and not spoken
-    if threshold or _COUNTED.match(after) or reading.summary == "of something else":
+    loose = not spoken and not sentence.has(Word.SUPPLY)
+    if (loose and _LOOSE.search(text[max(sentence.start, number.start - 30) : number.start])) or _COUNTED.match(after) or reading.summary == "of something else":
         return Claim(number.start, number.end, number.value, Status.UNVERIFIABLE)
     summary = reading.summary if place in (Word.NEIGHBOURS, None) and reading.summary is not None else None
     if summary == "mean" and place is None and not reading.neighbours_before:
@@ -111,8 +113,16 @@ def _claim(text: str, facts: Facts, sentence: Sentence, m: int, reading: _Readin
         summary = None  # the largest of the crops, not of the neighbours
     if summary is not None:
         return _summarised(number, facts, metric, summary)
+    if not spoken and any(x.value in "<>" for x in sentence.mentions[max(m - 1, 0) : m + 2]):
+        metric = None  # "since 3.00 > 2.50"
     options = _options(text, sentence, m, facts, metric, positions)
-    return _judge(number, facts, options, metric, positions, certain=metric is not None)
+    certain = metric is not None and (spoken or not _printed(facts, number.value))
+    return _judge(number, facts, options, metric, positions, certain=certain)
+
+
+def _printed(facts: Facts, number: str) -> bool:
+    """The prompt prints this yield or connectivity somewhere: read wrongly here, it may be of another place."""
+    return any(matches(number, v) for v in (*facts.yields.ravel(), *facts.connectivity))
 
 
 def _metric(text: str, sentence: Sentence, m: int, reading: _Reading) -> tuple[str | None, bool]:
@@ -176,7 +186,8 @@ def _result(number: Mention, calculation: Calculation, sentence: Sentence, m: in
     if calculation.value is not None:
         status = judged(matches(number.value, calculation.value))
     before = [x for x in sentence.mentions[:m] if x.word is Word.CLASS]
-    mean = "mean" if reading.summary == "mean" and "/" in calculation.left else None
+    averaged = any(x.word is Word.MEAN for x in sentence.mentions[:m]) and "/" in calculation.left
+    mean = "mean" if averaged and (reading.place is None or reading.place.word is not Word.CENTRE) else None
     subject = before[-1].value if before else reading.metric
     return Claim(
         number.start, number.end, number.value, status, Quantity.RESULT, subject, None, mean, calculation.value

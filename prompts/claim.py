@@ -64,6 +64,8 @@ class Claim:
         What the prompt says, where the claim is about one number.
     relation : Relation or None
         Of a comparison.
+    against : str or None
+        The class or position that the subject is compared with; None for a superlative.
     """
 
     start: int
@@ -76,6 +78,7 @@ class Claim:
     mean_of: str | None = None
     true: float | None = None
     relation: Relation | None = None
+    against: str | None = None
 
 
 def half_digit(text: str) -> float:

@@ -13,7 +13,8 @@ import numpy as np
 
 from oracle.landscape import HABITAT
 from prompts.cited import neighbour_summary
-from prompts.claim import Claim, Quantity, Relation, Status, judged
+from prompts.arithmetic import calculations
+from prompts.claim import Claim, Quantity, Relation, Status, judged, matches
 from prompts.facts import Facts
 from prompts.neighbourhood import CENTRAL
 from prompts.wording import METRICS, PLACES, Mention, Sentence, Word
@@ -24,9 +25,11 @@ _CHOICE = re.compile(r"\s*(?:choice|option|land[- ]use|decision|candidate|class|
 _IS_NEXT = re.compile(
     r"\s*(?:(?:of all |overall |here )?(?:is|are|:|=|belongs to|goes to|comes from|->)|\(|-)\s*", re.I
 )
+_OF_ALL = re.compile(r"\s+of (?:all|the)\b", re.I)
+_ITS = re.compile(r"\b(?:it|it's|this|that|which)\b", re.I)
 _ADJOINS = re.compile(r"\s+(?:for\s+)?", re.I)
 _THE_HIGHER = re.compile(r"\bthe\s+$", re.I)
-_AS_VERB = re.compile(r"out-?yields?|exceeds?|beats|above|below|[<>]", re.I)
+_AS_VERB = re.compile(r"out-?yields?|outperforms?|surpass\w*|exceeds?|beats|above|below|[<>]", re.I)
 _MAX_GAP = 35
 
 Side = tuple[str | None, Mention | None]
@@ -37,6 +40,7 @@ def comparison_claims(text: str, facts: Facts, parts: list[Sentence]) -> list[Cl
     """Every comparison of the text as a claim, in order (rules: this module's docstring)."""
     claims: list[Claim] = []
     metric: Mention | None = None
+    products = [c.result for c in calculations(text) if "*" in c.left]
     for sentence in parts:
         for clause in _clauses(text, sentence):
             for m, mention in enumerate(clause):
@@ -44,11 +48,18 @@ def comparison_claims(text: str, facts: Facts, parts: list[Sentence]) -> list[Cl
                     metric = mention
                 found = None
                 if mention.word in (Word.HIGHEST, Word.LOWEST) or _is_the_higher(text, clause, m):
-                    found = _superlative(text, facts, clause, m, metric)
+                    found = _superlative(text, facts, clause, m, metric, _topic(mention, parts, products))
                 elif mention.word in (Word.MORE, Word.LESS):
-                    found = _pair(text, facts, clause, m, metric)
+                    found = _pair(text, facts, clause, m, metric, _topic(mention, parts, products))
                 claims += [found] if found else []
     return claims
+
+
+def _topic(word: Mention, parts: list[Sentence], products: list[int]) -> Word:
+    """Yield or worth, whichever was spoken of last; multiplying yields by prices speaks of worth."""
+    said = [(m.start, m.word) for p in parts for m in p.all(Word.YIELD, Word.WORTH) if m.start < word.start]
+    said += [(place, Word.WORTH) for place in products if place < word.start]
+    return max(said, default=(0, Word.YIELD))[1]
 
 
 def _clauses(text: str, sentence: Sentence) -> list[list[Mention]]:
@@ -65,7 +76,9 @@ def _is_the_higher(text: str, clause: list[Mention], m: int) -> bool:
     return m + 1 < len(clause) and clause[m + 1].word in (Word.YIELD, Word.CONNECTIVITY, Word.WORTH, Word.PRICE)
 
 
-def _superlative(text: str, facts: Facts, clause: list[Mention], m: int, metric: Mention | None) -> Claim | None:
+def _superlative(
+    text: str, facts: Facts, clause: list[Mention], m: int, metric: Mention | None, topic: Word
+) -> Claim | None:
     word, before, after = clause[m], clause[:m], clause[m + 1 :]
     start = clause[0].start
     if _CHOICE.match(text[word.end :]) or _NOT.search(
@@ -77,7 +90,7 @@ def _superlative(text: str, facts: Facts, clause: list[Mention], m: int, metric:
     between = next((x for x in near if x.word is Word.CLASS and _ADJOINS.fullmatch(text[word.end : x.start])), None)
     if role is None and before and before[-1].word is Word.YIELD and text[before[-1].end : word.start].isspace():
         role = Word.YIELD  # "corn yields best"
-    if word.value.lower() == "best" and role is None and not (near and near[0].word is Word.CLASS and between):
+    if word.value.lower() == "best" and not _OF_ALL.match(text[word.end :]) and role is None and not (near and near[0].word is Word.CLASS and between):
         return None
     if word.value.lower() == "most productive":
         role = Word.YIELD
@@ -86,7 +99,7 @@ def _superlative(text: str, facts: Facts, clause: list[Mention], m: int, metric:
         spoken = next((x for x in reversed(before) if x.word in METRICS), None)
         if spoken is None and place is not None and place.word is Word.POSITION:
             spoken = metric
-        role = Word.CONNECTIVITY if spoken is not None and spoken.word is Word.CONNECTIVITY else Word.YIELD
+        role = Word.CONNECTIVITY if spoken is not None and spoken.word is Word.CONNECTIVITY else topic
     lowest = word.word is Word.LOWEST
     relation = Relation.LOWEST if lowest else Relation.HIGHEST
     named = _named_next(text, clause, m)
@@ -94,7 +107,11 @@ def _superlative(text: str, facts: Facts, clause: list[Mention], m: int, metric:
         return _of_places(facts, word, role, between, place, after, relation)
     subject = named or next((x for x in reversed(_no_object(text, before)) if x.word is Word.CLASS), None)
     subject = subject or next((x for x in after if x.word is Word.CLASS), None)
-    if subject is None or (place is not None and place.word is Word.POSITION):
+    if subject is None and metric is not None and metric.word is Word.CLASS and _ITS.search(text[start - 30 : word.start]):
+        subject = metric
+    if subject is not None and place is not None and place.word is Word.POSITION:
+        return _of_places(facts, word, role, subject, place, after, relation)
+    if subject is None:
         return None
     if any(x.word is Word.NEIGHBOURS for x in near) and subject in after:
         return None
@@ -164,7 +181,9 @@ def _values(facts: Facts, quantity: Quantity) -> np.ndarray | None:
     return np.asarray(facts.yields[0])
 
 
-def _pair(text: str, facts: Facts, clause: list[Mention], m: int, metric: Mention | None) -> Claim | None:
+def _pair(
+    text: str, facts: Facts, clause: list[Mention], m: int, metric: Mention | None, topic: Word
+) -> Claim | None:
     word = clause[m]
     if _NOT.search(text[max(0, word.start - 12) : word.start]):
         return None
@@ -195,21 +214,31 @@ def _pair(text: str, facts: Facts, clause: list[Mention], m: int, metric: Mentio
         quantity = Quantity.YIELD
         if Word.PRICE in clause_words:
             quantity = Quantity.PRICE
-        elif Word.WORTH in clause_words or HABITAT in (left_class, right_class):
+        elif HABITAT in (left_class, right_class) or (Word.YIELD not in clause_words and topic is Word.WORTH):
             quantity = Quantity.WORTH
+            if facts.worth() is None:
+                return None  # a preference
         values = _values(facts, quantity)
         pair = [facts.classes.index(c) for c in (left_class, right_class)]
         status = Status.UNVERIFIABLE
         if values is not None and max(pair) < len(values):
             status = _holds(float(values[pair[0]]), float(values[pair[1]]), relation)
-        return Claim(word.start, word.end, word.value, status, quantity, left_class, CENTRAL, relation=relation)
+        return Claim(
+            word.start, word.end, word.value, status, quantity, left_class, CENTRAL, relation=relation, against=right_class
+        )
     if right_place is not None:
         return _pair_of_places(facts, word, clause, middle, metric, left_place, right_place, right, relation)
     numbers = [next((x for x in side if x.word is Word.NUMBER), None) for side in (left[::-1], right)]
     if numbers[0] is None or numbers[1] is None or word.value not in "<>":
         return None
     status = _holds(float(numbers[0].value), float(numbers[1].value), relation)
-    return Claim(word.start, word.end, word.value, status, relation=relation)
+    of = [next((k for k, y in enumerate(facts.yields[0]) if matches(x.value, float(y))), None) for x in numbers if x]
+    if None in of:
+        return Claim(word.start, word.end, word.value, status, relation=relation)
+    crop, other = (facts.crops[k or 0] for k in of)
+    return Claim(
+        word.start, word.end, word.value, status, Quantity.YIELD, crop, CENTRAL, relation=relation, against=other
+    )
 
 
 def _pair_of_places(
@@ -236,7 +265,9 @@ def _pair_of_places(
         status = _holds(ends[0], ends[1], relation)
     subject = None if name == Quantity.CONNECTIVITY else name
     position = left.value if left is not None and left.word is Word.POSITION else CENTRAL
-    return Claim(word.start, word.end, word.value, status, quantity, subject, position, relation=relation)
+    return Claim(
+        word.start, word.end, word.value, status, quantity, subject, position, relation=relation, against=right.value
+    )
 
 
 def _at(facts: Facts, metric: str, place: Mention | None) -> float | None:

@@ -27,6 +27,7 @@ import numpy as np
 
 from oracle.landscape import HABITAT
 from prompts.claims import Claim, Facts, Quantity, Relation, Status, claims
+from prompts.neighbourhood import CENTRAL
 from prompts.wording import Mention, Sentence, Word, sentences
 from training.reasoning import think_block
 
@@ -61,7 +62,8 @@ NEAR = 0.05
 
 _ALIKE = re.compile(
     r"\b(?:similar(?!ly)|comparable|close(?: to each other| behind| together|:|,|\.)|(?:nearly|almost|practically) (?:the "
-    r"same|equal|identical|as (?:good|high))|(?:about|roughly) (?:equal|the same)|hardly any difference|\btied?\b)",
+    r"same|equal|identical|as (?:good|high))|(?:about|roughly) (?:equal|the same)|hardly any"
+    r" difference|negligible|differ by only|tied?)\b",
     re.IGNORECASE,
 )
 _NOTHING = re.compile(
@@ -128,11 +130,8 @@ def _yield_max(r: _Reasoning) -> Status | None:
     crops = [
         c.subject
         for c in r.claims
-        if c.relation in (Relation.HIGHEST, Relation.MORE)
-        and c.quantity is Quantity.YIELD
-        and c.position == "central"
-        and c.subject in r.facts.crops
-        and not _of_one_crop(c, r)
+        if c.quantity is Quantity.YIELD and c.position == CENTRAL and c.subject in r.facts.crops
+        if c.relation is Relation.HIGHEST or (c.relation is Relation.MORE and c.against in r.facts.crops)
     ]
     for part in r.parts:
         if _RANKING.search(r.said(part)) and part.has(Word.YIELD):
@@ -146,14 +145,6 @@ def _yield_max(r: _Reasoning) -> Status | None:
     return _judged(all(0 < yields[r.facts.crops.index(c)] >= top for c in crops if c))
 
 
-def _of_one_crop(claim: Claim, r: _Reasoning) -> bool:
-    """One crop here against the same crop elsewhere: no first pass over the crops."""
-    if claim.relation is not Relation.MORE:
-        return False
-    part = next(p for p in r.parts if p.start <= claim.start < p.end)
-    return not any(m.value not in (claim.subject, HABITAT) for m in part.all(Word.CLASS))
-
-
 def _tie_break(r: _Reasoning) -> Status | None:
     for k, part in enumerate(r.parts):
         alike = _ALIKE.search(r.said(part))
@@ -161,6 +152,8 @@ def _tie_break(r: _Reasoning) -> Status | None:
             continue
         ahead = [m for m in part.mentions if m.start < part.start + alike.start()]
         crops = [m.value for m in part.all(Word.CLASS) if m.value != HABITAT]
+        if k and not crops and re.search(r"\b(?:they|both|these|those)\b", r.said(part), re.IGNORECASE):
+            crops = [m.value for m in r.parts[k - 1].all(Word.CLASS) if m.value != HABITAT]
         if not (crops or part.has(Word.YIELD)) or (
             ahead and ahead[-1].word is Word.CONNECTIVITY and len(set(crops)) < 2
         ):
@@ -224,7 +217,9 @@ def _global_supply(r: _Reasoning) -> Status | None:
     stated = [c for c in r.within(*parts) if c.relation is None and float(c.text) >= 100]
     if r.facts.floor_t is None or not stated:
         return Status.UNVERIFIABLE
-    return _judged(all(c.status is Status.SUPPORTED for c in stated))
+    if all(c.status is Status.SUPPORTED for c in stated):
+        return Status.SUPPORTED
+    return Status.CONTRADICTED if any(c.status is Status.CONTRADICTED for c in stated) else Status.UNVERIFIABLE
 
 
 def _score(r: _Reasoning) -> Status | None:
