@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
-_SIGN = r"\s*[)\s]*[-+*/×·−x][(\s]*"
+_SIGN = r"[)\s]*[-+*/×·−x][(\s]*"
 _SUM = re.compile(rf"(?P<left>\(?\s*{_NUMBER}(?:{_SIGN}{_NUMBER})+\s*\)?)\s*(?:=|≈|->)\s*\$?(?P<result>{_NUMBER})")
 _SIGNS = str.maketrans({"×": "*", "·": "*", "x": "*", "−": "-", ",": "_"})
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}

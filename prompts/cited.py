@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from oracle.landscape import HABITAT
 from prompts.arithmetic import Calculation, calculations
 from prompts.claim import Claim, Quantity, Status, judged, matches
@@ -32,6 +30,7 @@ _OF = re.compile(r"\s*(?:t/ha|t|tonnes|/ha)?\s*(?:of|for|in)\s+(?:the )?$", re.I
 _AT = re.compile(r"\s*(?:t/ha)?(?:\s*of [\w ]+?)?(?:,?\s+(?:at|in|for|to)\s+(?:the )?|\s*\(|\s+(?=$))", re.I)
 _AGAINST = re.compile(r"\b(?:against|versus|vs)\b", re.I)
 _UNIT = re.compile(r"\s*(?:currency)?\s*$")
+_ELSEWHERE = "of something else"
 _SUMMARY = {Word.MEAN: "mean", Word.HIGHEST: "maximum", Word.LOWEST: "minimum"}
 _SCORE = re.compile(r"\bscor\w+|\btotal\b|\bindex\b|\bcombined\b", re.I)
 _RUNS_ON = (Word.CLASS, Word.MORE, Word.LESS)
@@ -84,7 +83,7 @@ def _listen(text: str, mention: Mention, before: Mention | None, reading: _Readi
         reading.group = [*reading.group, code] if continues else [code]
         reading.place = mention
         if mention.word is Word.CENTRE and reading.summary == "mean":
-            reading.summary = "of something else"
+            reading.summary = _ELSEWHERE
         elif mention.word is Word.POSITION:
             reading.summary = None
     elif mention.word in _SUMMARY:
@@ -102,15 +101,13 @@ def _claim(text: str, facts: Facts, sentence: Sentence, m: int, reading: _Readin
     place, positions = _place(text, sentence, m, reading, facts)
     if calculation is not None:
         return _operand(number, calculation, facts, metric, reading, positions)
-    after = text[number.end : number.end + 40]
-    loose = not spoken and not sentence.has(Word.SUPPLY)
-    if (loose and _LOOSE.search(text[max(sentence.start, number.start - 30) : number.start])) or _COUNTED.match(after) or reading.summary == "of something else":
+    if _is_loose(text, sentence, number, spoken) or reading.summary == _ELSEWHERE:
         return Claim(number.start, number.end, number.value, Status.UNVERIFIABLE)
-    summary = reading.summary if place in (Word.NEIGHBOURS, None) and reading.summary is not None else None
-    if summary == "mean" and place is None and not reading.neighbours_before:
-        return Claim(number.start, number.end, number.value, Status.UNVERIFIABLE)
-    if summary is not None and place is None and not (summary == "mean"):
+    summary = reading.summary if place in (Word.NEIGHBOURS, None) else None
+    if place is None and summary != "mean":
         summary = None  # the largest of the crops, not of the neighbours
+    if summary is not None and place is None and not reading.neighbours_before:
+        return Claim(number.start, number.end, number.value, Status.UNVERIFIABLE)
     if summary is not None:
         return _summarised(number, facts, metric, summary)
     if not spoken and any(x.value in "<>" for x in sentence.mentions[max(m - 1, 0) : m + 2]):
@@ -118,6 +115,15 @@ def _claim(text: str, facts: Facts, sentence: Sentence, m: int, reading: _Readin
     options = _options(text, sentence, m, facts, metric, positions)
     certain = metric is not None and (spoken or not _printed(facts, number.value))
     return _judge(number, facts, options, metric, positions, certain=certain)
+
+
+def _is_loose(text: str, sentence: Sentence, number: Mention, spoken: bool) -> bool:
+    """A threshold, a difference, a percentage or a count."""
+    if _COUNTED.match(text[number.end : number.end + 40]):
+        return True
+    if spoken or sentence.has(Word.SUPPLY):
+        return False
+    return _LOOSE.search(text[max(sentence.start, number.start - 30) : number.start]) is not None
 
 
 def _printed(facts: Facts, number: str) -> bool:
@@ -232,7 +238,7 @@ def neighbour_summary(facts: Facts, metric: str | None, summary: str) -> float |
     if not rows or metric is None:
         return None
     values = facts.yields[rows, facts.crops.index(metric)] if metric in facts.crops else facts.connectivity[rows]
-    return float({"mean": np.mean, "maximum": np.max, "minimum": np.min}[summary](values))
+    return float({"mean": values.mean(), "maximum": values.max(), "minimum": values.min()}[summary])
 
 
 def _options(

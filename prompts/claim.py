@@ -49,7 +49,7 @@ class Claim:
     start, end : int
         Where it stands in the text; of a comparison, its word (``highest``, ``>``).
     text : str
-        ``text[start:end]`` of the completion.
+        The completion's words there; of a number, without thousands separators.
     status : Status
         Whether the prompt supports it.
     quantity : Quantity

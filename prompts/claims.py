@@ -12,12 +12,12 @@ readings are rules over a small vocabulary (:mod:`prompts.wording`), measured on
 from __future__ import annotations
 
 from prompts.cited import number_claims
-from prompts.claim import Claim, Quantity, Relation, Status, matches
+from prompts.claim import Claim, Quantity, Relation, Status, judged, matches
 from prompts.compared import comparison_claims
 from prompts.facts import Facts, facts_of
 from prompts.wording import sentences
 
-__all__ = ["Claim", "Facts", "Quantity", "Relation", "Status", "claims", "facts_of", "matches"]
+__all__ = ["Claim", "Facts", "Quantity", "Relation", "Status", "claims", "facts_of", "judged", "matches"]
 
 
 def claims(text: str, facts: Facts) -> list[Claim]:

@@ -1,19 +1,21 @@
 """The comparisons of a completion, held against the prompt: ``wheat has the highest yield``, ``rye is above canola``.
 
-A superlative needs its subject, a comparison both sides; a class is compared by yield, or by worth or price where the
-clause says so or habitat is one side; a place by what was last spoken of. A best *choice*, a threshold and what is
-denied are no comparisons.
+A superlative needs its subject, a comparison both sides. Classes are compared by yield, or by worth or price where the
+words say so or habitat is one side; places by what was last spoken of. A best *choice*, a threshold and what is denied
+are no comparisons.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from oracle.landscape import HABITAT
-from prompts.cited import neighbour_summary
 from prompts.arithmetic import calculations
+from prompts.cited import neighbour_summary
 from prompts.claim import Claim, Quantity, Relation, Status, judged, matches
 from prompts.facts import Facts
 from prompts.neighbourhood import CENTRAL
@@ -26,248 +28,259 @@ _IS_NEXT = re.compile(
     r"\s*(?:(?:of all |overall |here )?(?:is|are|:|=|belongs to|goes to|comes from|->)|\(|-)\s*", re.I
 )
 _OF_ALL = re.compile(r"\s+of (?:all|the)\b", re.I)
-_ITS = re.compile(r"\b(?:it|it's|this|that|which)\b", re.I)
+_IT = re.compile(r"\b(?:it|it's|this|that|which)\b", re.I)
 _ADJOINS = re.compile(r"\s+(?:for\s+)?", re.I)
-_THE_HIGHER = re.compile(r"\bthe\s+$", re.I)
-_AS_VERB = re.compile(r"out-?yields?|outperforms?|surpass\w*|exceeds?|beats|above|below|[<>]", re.I)
-_MAX_GAP = 35
+_THE = re.compile(r"\bthe\s+$", re.I)
+_THAN = re.compile(r"\bthan\s+$", re.I)
+_UP_TO_THAN = re.compile(r"[^.;<>]{0,35}?\bthan\b", re.I)
+_NEEDS_NO_THAN = re.compile(r"out-?yields?|outperforms?|surpass\w*|exceeds?|beats|above|below|[<>]", re.I)
+_QUANTITIES = (Word.YIELD, Word.CONNECTIVITY, Word.WORTH, Word.PRICE)
+_NEAR = 35  # characters from a superlative to what it is of
 
-Side = tuple[str | None, Mention | None]
-"""The class and the place that one side of a comparison names."""
+
+@dataclass(frozen=True)
+class _Clause:
+    """The words of a clause, and what was spoken of before each."""
+
+    text: str
+    facts: Facts
+    mentions: list[Mention]
+    metric: Mention | None
+    """The crop or the connectivity spoken of last."""
+    topic: Word
+    """Yield or worth, whichever was spoken of last."""
+
+    def before(self, word: Mention, *words: Word) -> list[Mention]:
+        """Mentions in front of a word, the nearest first."""
+        return [m for m in reversed(self.mentions) if m.start < word.start and m.word in words]
+
+    def after(self, place: int, *words: Word) -> list[Mention]:
+        """Mentions from a place on, the nearest first."""
+        return [m for m in self.mentions if m.start >= place and m.word in words]
 
 
 def comparison_claims(text: str, facts: Facts, parts: list[Sentence]) -> list[Claim]:
     """Every comparison of the text as a claim, in order (rules: this module's docstring)."""
     claims: list[Claim] = []
     metric: Mention | None = None
-    products = [c.result for c in calculations(text) if "*" in c.left]
-    for sentence in parts:
-        for clause in _clauses(text, sentence):
-            for m, mention in enumerate(clause):
-                if mention.word in METRICS and not (mention.word is Word.CLASS and mention.value == HABITAT):
+    products = [(c.result, Word.WORTH) for c in calculations(text) if "*" in c.left]
+    said = [(m.start, m.word) for part in parts for m in part.all(Word.YIELD, Word.WORTH)] + products
+    for part in parts:
+        for mentions in _clauses(text, part):
+            for mention in mentions:
+                if mention.word in METRICS and mention.value != HABITAT:
                     metric = mention
+                topic = max((s for s in said if s[0] < mention.start), default=(0, Word.YIELD))[1]
+                clause = _Clause(text, facts, mentions, metric, topic)
                 found = None
-                if mention.word in (Word.HIGHEST, Word.LOWEST) or _is_the_higher(text, clause, m):
-                    found = _superlative(text, facts, clause, m, metric, _topic(mention, parts, products))
+                if mention.word in (Word.HIGHEST, Word.LOWEST) or _is_the_higher(clause, mention):
+                    found = _superlative(clause, mention)
                 elif mention.word in (Word.MORE, Word.LESS):
-                    found = _pair(text, facts, clause, m, metric, _topic(mention, parts, products))
+                    found = _pair(clause, mention)
                 claims += [found] if found else []
     return claims
 
 
-def _topic(word: Mention, parts: list[Sentence], products: list[int]) -> Word:
-    """Yield or worth, whichever was spoken of last; multiplying yields by prices speaks of worth."""
-    said = [(m.start, m.word) for p in parts for m in p.all(Word.YIELD, Word.WORTH) if m.start < word.start]
-    said += [(place, Word.WORTH) for place in products if place < word.start]
-    return max(said, default=(0, Word.YIELD))[1]
-
-
 def _clauses(text: str, sentence: Sentence) -> list[list[Mention]]:
     cuts = [sentence.start + c.start() + 1 for c in _CLAUSE.finditer(text[sentence.start : sentence.end])]
-    edges = [sentence.start, *cuts, sentence.end]
-    return [[m for m in sentence.mentions if a <= m.start < b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [
+        [m for m in sentence.mentions if a <= m.start < b] for a, b in pairwise([sentence.start, *cuts, sentence.end])
+    ]
 
 
-def _is_the_higher(text: str, clause: list[Mention], m: int) -> bool:
+def _is_the_higher(clause: _Clause, word: Mention) -> bool:
     """``the higher yield`` of two."""
-    mention = clause[m]
-    if mention.word is not Word.MORE or not _THE_HIGHER.search(text[: mention.start][-5:]):
-        return False
-    return m + 1 < len(clause) and clause[m + 1].word in (Word.YIELD, Word.CONNECTIVITY, Word.WORTH, Word.PRICE)
+    after = clause.after(word.end, *Word)
+    is_of_quantity = bool(after) and after[0].word in _QUANTITIES
+    return word.word is Word.MORE and is_of_quantity and _THE.search(clause.text[: word.start][-5:]) is not None
 
 
-def _superlative(
-    text: str, facts: Facts, clause: list[Mention], m: int, metric: Mention | None, topic: Word
-) -> Claim | None:
-    word, before, after = clause[m], clause[:m], clause[m + 1 :]
-    start = clause[0].start
-    if _CHOICE.match(text[word.end :]) or _NOT.search(
-        text[start - 25 if start > 25 else 0 : word.start].split(".")[-1]
-    ):
+def _superlative(clause: _Clause, word: Mention) -> Claim | None:
+    text = clause.text
+    opening = text[max(0, clause.mentions[0].start - 25) : word.start].rpartition(".")[2]
+    if _CHOICE.match(text[word.end :]) or _NOT.search(opening):
         return None
-    near = [x for x in after if x.start - word.end < _MAX_GAP]
-    role = next((x.word for x in near if x.word in (Word.YIELD, Word.CONNECTIVITY, Word.WORTH, Word.PRICE)), None)
-    between = next((x for x in near if x.word is Word.CLASS and _ADJOINS.fullmatch(text[word.end : x.start])), None)
-    if role is None and before and before[-1].word is Word.YIELD and text[before[-1].end : word.start].isspace():
-        role = Word.YIELD  # "corn yields best"
-    if word.value.lower() == "best" and not _OF_ALL.match(text[word.end :]) and role is None and not (near and near[0].word is Word.CLASS and between):
+    crop = next((m for m in clause.after(word.end, Word.CLASS) if _ADJOINS.fullmatch(text[word.end : m.start])), None)
+    place = next(iter(clause.before(word, *PLACES)), None)
+    role = _role(clause, word, crop, place)
+    if role is None:
         return None
-    if word.value.lower() == "most productive":
-        role = Word.YIELD
-    place = next((x for x in reversed(before) if x.word in PLACES), None)
-    if role is None and between is None:
-        spoken = next((x for x in reversed(before) if x.word in METRICS), None)
-        if spoken is None and place is not None and place.word is Word.POSITION:
-            spoken = metric
-        role = Word.CONNECTIVITY if spoken is not None and spoken.word is Word.CONNECTIVITY else topic
-    lowest = word.word is Word.LOWEST
-    relation = Relation.LOWEST if lowest else Relation.HIGHEST
-    named = _named_next(text, clause, m)
-    if role is Word.CONNECTIVITY or (between is not None and named is None and (role is Word.YIELD or role is None)):
-        return _of_places(facts, word, role, between, place, after, relation)
-    subject = named or next((x for x in reversed(_no_object(text, before)) if x.word is Word.CLASS), None)
-    subject = subject or next((x for x in after if x.word is Word.CLASS), None)
-    if subject is None and metric is not None and metric.word is Word.CLASS and _ITS.search(text[start - 30 : word.start]):
-        subject = metric
-    if subject is not None and place is not None and place.word is Word.POSITION:
-        return _of_places(facts, word, role, subject, place, after, relation)
+    subject = _named_next(clause, word)
+    relation = Relation.LOWEST if word.word is Word.LOWEST else Relation.HIGHEST
+    if role is Word.CONNECTIVITY or (crop is not None and subject is None and role is Word.YIELD):
+        return _extreme_place(clause, word, crop, place, relation, of_connectivity=role is Word.CONNECTIVITY)
+    subject = subject or _subject(clause, word, opening)
     if subject is None:
         return None
-    if any(x.word is Word.NEIGHBOURS for x in near) and subject in after:
-        return None
-    quantity = {Word.WORTH: Quantity.WORTH, Word.PRICE: Quantity.PRICE}.get(role or Word.YIELD, Quantity.YIELD)
-    status = _extreme(facts, subject.value, quantity, lowest)
+    if place is not None and place.word is Word.POSITION:
+        return _extreme_place(clause, word, subject, place, relation, of_connectivity=False)
+    quantity = {Word.WORTH: Quantity.WORTH, Word.PRICE: Quantity.PRICE}.get(role, Quantity.YIELD)
+    status = Status.UNVERIFIABLE
+    values, k = _central_values(clause.facts, quantity), clause.facts.classes.index(subject.value)
+    if values is not None and k < len(values) and values.any():
+        best = values[values > 0].min() if relation is Relation.LOWEST else values.max()
+        status = judged(bool(values[k] == best))
     return Claim(word.start, word.end, word.value, status, quantity, subject.value, CENTRAL, relation=relation)
 
 
-def _named_next(text: str, clause: list[Mention], m: int) -> Mention | None:
+def _role(clause: _Clause, word: Mention, crop: Mention | None, place: Mention | None) -> Word | None:
+    """What a superlative is of; None where it is a mere liking."""
+    text = clause.text
+    near = [m.word for m in clause.after(word.end, *_QUANTITIES) if m.start - word.end < _NEAR]
+    if word.value.lower() == "most productive":
+        return Word.YIELD
+    if near:
+        return near[0]
+    just_before = next(iter(clause.before(word, *Word)), None)
+    if just_before is not None and just_before.word is Word.YIELD and text[just_before.end : word.start].isspace():
+        return Word.YIELD  # "corn yields best"
+    if word.value.lower() == "best" and crop is None and not _OF_ALL.match(text[word.end :]):
+        return None
+    if crop is not None:
+        return Word.YIELD
+    spoken = next(iter(clause.before(word, *METRICS)), None)
+    if spoken is None and place is not None and place.word is Word.POSITION:
+        spoken = clause.metric
+    return Word.CONNECTIVITY if spoken is not None and spoken.word is Word.CONNECTIVITY else clause.topic
+
+
+def _named_next(clause: _Clause, word: Mention) -> Mention | None:
     """``highest yield: wheat``, ``the highest is wheat``: the class that follows the superlative as its subject."""
-    for k in range(m, len(clause) - 1):
-        ahead = clause[k + 1]
-        if ahead.word is Word.CLASS and _IS_NEXT.fullmatch(text[clause[k].end : ahead.start]):
-            return ahead
-        if ahead.word not in (Word.YIELD, Word.WORTH, Word.PRICE, Word.CENTRE):
+    for one, following in pairwise([word, *clause.after(word.end, *Word)]):
+        if following.word is Word.CLASS and _IS_NEXT.fullmatch(clause.text[one.end : following.start]):
+            return following
+        if following.word not in (Word.YIELD, Word.WORTH, Word.PRICE, Word.CENTRE):
             return None
     return None
 
 
-def _no_object(text: str, mentions: list[Mention]) -> list[Mention]:
-    """Without what stands behind ``than``."""
-    return [x for x in mentions if not re.search(r"\bthan\s+$", text[max(0, x.start - 12) : x.start], re.I)]
+def _subject(clause: _Clause, word: Mention, opening: str) -> Mention | None:
+    """The class before the superlative, else after it, else the one that ``it`` stands for."""
+    ahead = [
+        m for m in clause.before(word, Word.CLASS) if not _THAN.search(clause.text[max(0, m.start - 12) : m.start])
+    ]
+    if ahead:
+        return ahead[0]
+    after = clause.after(word.end, Word.CLASS)
+    if after:
+        around = clause.after(word.end, Word.NEIGHBOURS)
+        return None if around and around[0].start - word.end < _NEAR else after[0]
+    topic = clause.metric is not None and clause.metric.word is Word.CLASS and _IT.search(opening)
+    return clause.metric if topic else None
 
 
-def _of_places(
-    facts: Facts,
+def _extreme_place(
+    clause: _Clause,
     word: Mention,
-    role: Word | None,
     crop: Mention | None,
     place: Mention | None,
-    after: list[Mention],
     relation: Relation,
+    *,
+    of_connectivity: bool,
 ) -> Claim | None:
+    facts = clause.facts
     if place is None or place.word is Word.NEIGHBOURS:
-        near = [x for x in after if x.start - word.end < 2 * _MAX_GAP]
-        if role is not Word.CONNECTIVITY or any(x.word is Word.NEIGHBOURS for x in near):
+        near = [m for m in clause.after(word.end, *PLACES) if m.start - word.end < 2 * _NEAR]
+        if not of_connectivity or any(m.word is Word.NEIGHBOURS for m in near):
             return None  # the largest of the neighbours: a number, not a comparison
-        place = next((x for x in near if x.word is Word.POSITION), None)
+        place = next((m for m in near if m.word is Word.POSITION), None)
     code = CENTRAL if place is None or place.word is Word.CENTRE else place.value
-    if code == CENTRAL and role is not Word.CONNECTIVITY:
+    if code == CENTRAL and not of_connectivity:
         return None
-    quantity = Quantity.CONNECTIVITY if role is Word.CONNECTIVITY else Quantity.YIELD
+    values = facts.connectivity
+    if not of_connectivity and crop is not None and crop.value in facts.crops:
+        values = facts.yields[:, facts.crops.index(crop.value)]
     status = Status.UNVERIFIABLE
     if code in facts.positions:
-        k = None if crop is None or crop.value == HABITAT else facts.crops.index(crop.value)
-        values = facts.connectivity if role is Word.CONNECTIVITY or k is None else facts.yields[:, k]
         best = values.min() if relation is Relation.LOWEST else values.max()
         status = judged(bool(values[facts.positions.index(code)] == best))
+    quantity = Quantity.CONNECTIVITY if of_connectivity else Quantity.YIELD
     subject = crop.value if crop is not None else None
     return Claim(word.start, word.end, word.value, status, quantity, subject, code, relation=relation)
 
 
-def _extreme(facts: Facts, subject: str, quantity: Quantity, lowest: bool) -> Status:
-    values = _values(facts, quantity)
-    k = facts.classes.index(subject)
-    if values is None or k >= len(values) or not values.any():
-        return Status.UNVERIFIABLE
-    grown = values[values > 0] if lowest else values
-    return judged(bool(values[k] == (grown.min() if lowest else grown.max())))
-
-
-def _values(facts: Facts, quantity: Quantity) -> np.ndarray | None:
-    if quantity is Quantity.WORTH:
-        return facts.worth()
-    if quantity is Quantity.PRICE:
-        return facts.effective_price
-    return np.asarray(facts.yields[0])
-
-
-def _pair(
-    text: str, facts: Facts, clause: list[Mention], m: int, metric: Mention | None, topic: Word
-) -> Claim | None:
-    word = clause[m]
+def _pair(clause: _Clause, word: Mention) -> Claim | None:
+    text = clause.text
+    than = _UP_TO_THAN.match(text, word.end)
     if _NOT.search(text[max(0, word.start - 12) : word.start]):
         return None
-    if _AS_VERB.fullmatch(word.value):
-        right_start = word.end
-    else:
-        than = re.compile(r"[^.;<>]{0,35}?\bthan\b", re.I).match(text, word.end)
-        if than is None:
-            return None
-        right_start = than.end()
-    stop = next((x.start for x in clause[m + 1 :] if x.word in (Word.MORE, Word.LESS) and x.start >= right_start), None)
-    edge = text.find(",", right_start)
-    ends = [e for e in (stop, edge if edge > 0 else None) if e is not None]
-    right = [x for x in clause[m + 1 :] if x.start >= right_start and all(x.start < e for e in ends)]
-    since = max((k + 1 for k, x in enumerate(clause[:m]) if x.value in "<>"), default=0)
-    left, middle = clause[since:m], [x for x in clause[m + 1 :] if x.end <= right_start]
-    left_class = next((x.value for x in reversed(left) if x.word is Word.CLASS), None)
-    right_class = next((x.value for x in right if x.word is Word.CLASS), None)
-    left_place = next((x for x in reversed(left) if x.word in PLACES), None)
-    right_place = next((x for x in right if x.word in (*PLACES, Word.MEAN)), None)
-    relation = Relation.MORE if word.word is Word.MORE else Relation.LESS
-    clause_words = {x.word for x in clause}
-    if right_class is not None:
-        if left_class is None and metric is not None and metric.word is Word.CLASS and metric.value != right_class:
-            left_class = metric.value
-        if left_class is None or left_class == right_class:
-            return None
-        quantity = Quantity.YIELD
-        if Word.PRICE in clause_words:
-            quantity = Quantity.PRICE
-        elif HABITAT in (left_class, right_class) or (Word.YIELD not in clause_words and topic is Word.WORTH):
-            quantity = Quantity.WORTH
-            if facts.worth() is None:
-                return None  # a preference
-        values = _values(facts, quantity)
-        pair = [facts.classes.index(c) for c in (left_class, right_class)]
-        status = Status.UNVERIFIABLE
-        if values is not None and max(pair) < len(values):
-            status = _holds(float(values[pair[0]]), float(values[pair[1]]), relation)
-        return Claim(
-            word.start, word.end, word.value, status, quantity, left_class, CENTRAL, relation=relation, against=right_class
-        )
-    if right_place is not None:
-        return _pair_of_places(facts, word, clause, middle, metric, left_place, right_place, right, relation)
-    numbers = [next((x for x in side if x.word is Word.NUMBER), None) for side in (left[::-1], right)]
-    if numbers[0] is None or numbers[1] is None or word.value not in "<>":
+    if not _NEEDS_NO_THAN.fullmatch(word.value) and than is None:
         return None
-    status = _holds(float(numbers[0].value), float(numbers[1].value), relation)
-    of = [next((k for k, y in enumerate(facts.yields[0]) if matches(x.value, float(y))), None) for x in numbers if x]
-    if None in of:
-        return Claim(word.start, word.end, word.value, status, relation=relation)
-    crop, other = (facts.crops[k or 0] for k in of)
-    return Claim(
-        word.start, word.end, word.value, status, Quantity.YIELD, crop, CENTRAL, relation=relation, against=other
-    )
+    begins = word.end if _NEEDS_NO_THAN.fullmatch(word.value) or than is None else than.end()
+    comma = text.find(",", begins)
+    ends = [m.start for m in clause.after(begins, Word.MORE, Word.LESS)] + [comma if comma >= 0 else len(text)]
+    right = [m for m in clause.after(begins, *Word) if m.start < min(ends)]
+    since = max((m.end for m in clause.before(word, Word.MORE, Word.LESS) if m.value in "<>"), default=0)
+    left = [m for m in clause.before(word, *Word) if m.start >= since]
+    other = next((m for m in right if m.word is Word.CLASS), None)
+    if other is not None:
+        return _pair_of_classes(clause, word, next((m for m in left if m.word is Word.CLASS), clause.metric), other)
+    if any(m.word in (*PLACES, Word.MEAN) for m in right):
+        return _pair_of_places(clause, word, left, right)
+    numbers = [next((m.value for m in side if m.word is Word.NUMBER), None) for side in (left, right)]
+    if word.value not in "<>" or numbers[0] is None or numbers[1] is None:
+        return None
+    return _pair_of_numbers(clause.facts, word, numbers[0], numbers[1])
 
 
-def _pair_of_places(
-    facts: Facts,
-    word: Mention,
-    clause: list[Mention],
-    middle: list[Mention],
-    metric: Mention | None,
-    left: Mention | None,
-    right: Mention,
-    said: list[Mention],
-    relation: Relation,
-) -> Claim | None:
-    spoken = next((x for x in (*middle, *clause) if x.word in METRICS and x.value != HABITAT), metric)
+def _pair_of_classes(clause: _Clause, word: Mention, one: Mention | None, other: Mention) -> Claim | None:
+    if one is None or one.word is not Word.CLASS or one.value == other.value:
+        return None
+    spoken = {m.word for m in clause.mentions}
+    quantity = Quantity.YIELD
+    if Word.PRICE in spoken:
+        quantity = Quantity.PRICE
+    elif HABITAT in (one.value, other.value) or (Word.YIELD not in spoken and clause.topic is Word.WORTH):
+        quantity = Quantity.WORTH
+        if clause.facts.worth() is None:
+            return None  # a preference
+    values = _central_values(clause.facts, quantity)
+    a, b = (clause.facts.classes.index(m.value) for m in (one, other))
+    status = Status.UNVERIFIABLE
+    if values is not None and max(a, b) < len(values):
+        status = _holds(float(values[a]), float(values[b]), word)
+    return _compared(word, status, quantity, one.value, CENTRAL, other.value)
+
+
+def _pair_of_places(clause: _Clause, word: Mention, left: list[Mention], right: list[Mention]) -> Claim | None:
+    metrics = [m for m in (*clause.after(word.end, *METRICS), *clause.mentions) if m.word in METRICS]
+    spoken = next((m for m in metrics if m.value != HABITAT), clause.metric)
     if spoken is None:
         return None
-    name = Quantity.CONNECTIVITY.value if spoken.word is Word.CONNECTIVITY else spoken.value
-    ends = [_at(facts, name, left), _at(facts, name, right)]
-    if right.word in (Word.MEAN, Word.NEIGHBOURS) or any(x.word is Word.MEAN for x in said):
-        ends[1] = neighbour_summary(facts, name, "mean")
-    quantity = Quantity.CONNECTIVITY if name == Quantity.CONNECTIVITY else Quantity.YIELD
-    status = Status.UNVERIFIABLE
-    if ends[0] is not None and ends[1] is not None:
-        status = _holds(ends[0], ends[1], relation)
-    subject = None if name == Quantity.CONNECTIVITY else name
-    position = left.value if left is not None and left.word is Word.POSITION else CENTRAL
+    metric = Quantity.CONNECTIVITY.value if spoken.word is Word.CONNECTIVITY else spoken.value
+    one = next((m for m in left if m.word in PLACES), None)
+    other = next(m for m in right if m.word in (*PLACES, Word.MEAN))
+    ends = [_at(clause.facts, metric, one), _at(clause.facts, metric, other)]
+    if other.word is Word.NEIGHBOURS or any(m.word is Word.MEAN for m in right):
+        ends[1] = neighbour_summary(clause.facts, metric, "mean")
+    status = Status.UNVERIFIABLE if ends[0] is None or ends[1] is None else _holds(ends[0], ends[1], word)
+    position = one.value if one is not None and one.word is Word.POSITION else CENTRAL
+    if spoken.word is Word.CONNECTIVITY:
+        return _compared(word, status, Quantity.CONNECTIVITY, None, position, other.value)
+    return _compared(word, status, Quantity.YIELD, metric, position, other.value)
+
+
+def _pair_of_numbers(facts: Facts, word: Mention, one: str, other: str) -> Claim:
+    """``3.00 > 2.50``: of the crops with these yields, where there are."""
+    of = [[c for c, y in zip(facts.crops, facts.yields[0], strict=True) if matches(x, y)] for x in (one, other)]
+    quantity = Quantity.YIELD if all(of) else Quantity.UNKNOWN
+    names = [crops[0] if all(of) else None for crops in of]
+    return _compared(word, _holds(float(one), float(other), word), quantity, names[0], CENTRAL, names[1])
+
+
+def _compared(
+    word: Mention, status: Status, quantity: Quantity, subject: str | None, position: str, against: str | None
+) -> Claim:
+    relation = Relation.MORE if word.word is Word.MORE else Relation.LESS
     return Claim(
-        word.start, word.end, word.value, status, quantity, subject, position, relation=relation, against=right.value
+        word.start, word.end, word.value, status, quantity, subject, position, relation=relation, against=against
     )
+
+
+def _central_values(facts: Facts, quantity: Quantity) -> np.ndarray | None:
+    if quantity is Quantity.WORTH:
+        return facts.worth()
+    return facts.effective_price if quantity is Quantity.PRICE else np.asarray(facts.yields[0])
 
 
 def _at(facts: Facts, metric: str, place: Mention | None) -> float | None:
@@ -275,10 +288,10 @@ def _at(facts: Facts, metric: str, place: Mention | None) -> float | None:
     if code not in facts.positions:
         return None
     row = facts.positions.index(code)
-    if metric == Quantity.CONNECTIVITY:
-        return float(facts.connectivity[row])
-    return float(facts.yields[row, facts.crops.index(metric)])
+    return float(
+        facts.connectivity[row] if metric == Quantity.CONNECTIVITY else facts.yields[row, facts.crops.index(metric)]
+    )
 
 
-def _holds(left: float, right: float, relation: Relation) -> Status:
-    return judged(left > right if relation is Relation.MORE else left < right)
+def _holds(one: float, other: float, word: Mention) -> Status:
+    return judged(one > other if word.word is Word.MORE else one < other)

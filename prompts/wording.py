@@ -46,7 +46,11 @@ _VOCABULARY = (
     (Word.NEIGHBOURS, r"around the cent(?:er|re)|\baround\b|\bneighbou?r\w*|\bsurround\w*|\badjacent\b|\bnearby\b"),
     (Word.CLASS, ""),  # the prompt's own, see `_pattern`
     (Word.CONNECTIVITY, r"\b(?:ecological[ _])?connectivity\b|\bconn\b"),
-    (Word.MORE, r"\b(?:out-?yields?|outperforms?|surpass\w*|exceeds?|beats)\b|\b(?:higher|larger|greater|bigger|more|better|above)\b|(?<!-)>"),
+    (
+        Word.MORE,
+        r"\b(?:out-?yields?|outperforms?|surpass\w*|exceeds?|beats)\b"
+        r"|\b(?:higher|larger|greater|bigger|more|better|above)\b|(?<!-)>",
+    ),
     (Word.LESS, r"\b(?:lower|smaller|less|worse|below)\b|<"),
     (Word.YIELD, r"\byield\w*|_yields?\b|(?<=\d)\s*t ?/ ?ha\b|\bt ?/ ?ha\b|\btonnes? (?:per|a) hectare\b"),
     (Word.PRICE, r"\bprices?\b|\bfetch\w*|\bmarket\b|(?:\bper|\ba) tonne\b|(?<=\d)\s*/ ?t\b"),

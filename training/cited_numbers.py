@@ -81,12 +81,12 @@ def cited_edits(
     """
     edits = []
     for i, (completion, answer) in enumerate(zip(completions, answers, strict=True)):
-        row = frame.iloc[i]
+        row = {str(name): value for name, value in frame.iloc[i].items()}
         facts = facts_of(row)
         subject = _subject(completion, answer, facts)
         if answer is None or subject is None:
             continue
-        if rendered(facts, config) != list(row["prompt"]):
+        if rendered(facts, config) != row["prompt"]:
             raise DatasetError(
                 f"prompt {row['prompt_id']!r} is not what its row renders to: take the configuration and the templates "
                 "that the dataset was built with"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,59 +109,49 @@ def read_labelled(folder: Path) -> list[Labelled]:
 def measure(labelled: Iterable[Labelled]) -> list[Agreement]:
     """Precision and recall of the detectors: each motif, its status, each status of a claim, the conclusions.
 
-    ``numbers`` and ``comparisons`` count a claim as agreed where its status is; ``status of motifs`` counts the motifs
-    found where one is labelled.
+    A number agrees with its label in place and status, a comparison in sentence and status; ``status of motifs`` counts
+    the motifs that are both labelled and found. In the order of first appearance; nothing for no completions.
     """
     labels: Counter[str] = Counter()
     found: Counter[str] = Counter()
     agreed: Counter[str] = Counter()
+    measured: dict[str, None] = {}
     for one in labelled:
         for what, wanted, got in _answers(one):
-            labels.update([what] * sum(wanted.values()))
-            found.update([what] * sum(got.values()))
-            agreed.update([what] * sum((wanted & got).values()))
-    return [Agreement(what, labels[what], found[what], agreed[what]) for what in (*_MEASURED, *_claim_kinds())]
+            measured[what] = None
+            labels[what] += wanted.total()
+            found[what] += got.total()
+            agreed[what] += (wanted & got).total()
+    return [Agreement(what, labels[what], found[what], agreed[what]) for what in measured]
 
 
-_MEASURED = (*(motif.value for motif in Motif), "status of motifs", "conclusion")
-
-
-def _claim_kinds() -> list[str]:
-    return [f"{kind} {status}" for kind in ("numbers", "comparisons") for status in Status]
-
-
-def _answers(one: Labelled) -> list[tuple[str, Counter[object], Counter[object]]]:
-    """(what is measured, labels, findings) of one completion; labels and findings as things to match."""
-    text = think_block(one.completion)
+def _answers(one: Labelled) -> list[tuple[str, Counter[Hashable], Counter[Hashable]]]:
+    """What is measured, its labels and its findings in one completion: things that agree where they are equal."""
     shown = {s.motif: s.status for s in motifs(one.completion, one.facts, one.answer)}
-    pairs = [(m.value, Counter({m} & one.motifs.keys()), Counter({m} & shown.keys())) for m in Motif]
-    both = one.motifs.keys() & shown.keys()
-    pairs.append(
-        ("status of motifs", Counter({(m, one.motifs[m]) for m in both}), Counter({(m, shown[m]) for m in both}))
-    )
     said = conclusion(one.completion, one.facts.classes)
-    pairs.append(("conclusion", Counter({one.conclusion} - {None}), Counter({said} - {None})))
+    both = one.motifs.keys() & shown.keys()
+    answers = [(m.value, _count({m} & one.motifs.keys()), _count({m} & shown.keys())) for m in Motif]
+    answers.append(("status of motifs", _count((m, one.motifs[m]) for m in both), _count((m, shown[m]) for m in both)))
+    answers.append(("conclusion", _count({one.conclusion} - {None}), _count({said} - {None})))
+
+    text = think_block(one.completion)
     stated = claims(text, one.facts)
     starts = [s.start for s in sentences(text, one.facts.classes)]
-    numbers = {c.end: c.status for c in stated if c.relation is None}
-    wanted = [(_sentence(place, starts), status) for place, status in one.comparisons]
-    got = [(_sentence(c.start, starts), c.status) for c in stated if c.relation is not None]
-    for status in Status:
-        pairs.append(
-            (
-                f"numbers {status}",
-                Counter(e for e, s in one.numbers.items() if s is status),
-                Counter(e for e, s in numbers.items() if s is status),
-            )
-        )
-        pairs.append(
-            (
-                f"comparisons {status}",
-                Counter(e for e, s in wanted if s is status),
-                Counter(e for e, s in got if s is status),
-            )
-        )
-    return pairs  # type: ignore[return-value]
+    numbers = [(c.end, c.status) for c in stated if c.relation is None]
+    compared = [(_sentence(c.start, starts), c.status) for c in stated if c.relation is not None]
+    compared_labels = [(_sentence(place, starts), status) for place, status in one.comparisons]
+    for kind, labels, found in (
+        ("numbers", list(one.numbers.items()), numbers),
+        ("comparisons", compared_labels, compared),
+    ):
+        for status in Status:
+            of = [_count(place for place, s in pairs if s is status) for pairs in (labels, found)]
+            answers.append((f"{kind} {status}", of[0], of[1]))
+    return answers
+
+
+def _count(things: Iterable[Hashable]) -> Counter[Hashable]:
+    return Counter(things)
 
 
 def _sentence(place: int, starts: Sequence[int]) -> int:

@@ -1,19 +1,19 @@
 """The seven motifs of the seed's reasoning: which of them a completion shows, and whether their claims are true.
 
-=================  ========================================================  ==================================================
-motif              shown where                                               supported where
-=================  ========================================================  ==================================================
-``yield_max``      a crop is said to have the highest central yield          it is in the true top two
-``tie_break``      yields called alike, then connectivity                    the yields are within 10 % and its figures true
-``zero_belt``      the centre grows nothing, nor do neighbours: habitat      so it is, for half of the direct neighbours
-``neighbour_mean`` a mean or maximum of the neighbours, with its number      recomputed, within 5 %
-``global_supply``  supply of the landscape as a reason                       its tonnes are those that the prompt states
-``score``          yield and connectivity put into one number                the arithmetic holds and the largest is answered
-``corridor``       habitat extends or bridges towards a direction            never; contradicted where no such neighbour is
-=================  ========================================================  ==================================================
+==================  ====================================================  ==========================================
+motif               shown where                                           supported where
+==================  ====================================================  ==========================================
+``yield_max``       a crop is said to have the highest central yield      it is in the true top two
+``tie_break``       yields called alike, then connectivity                within 10 %, and the figures are true
+``zero_belt``       centre and neighbours grow nothing, so habitat        so it is, for half of the neighbours
+``neighbour_mean``  a mean or maximum of the neighbours, with its number  recomputed, within 5 %
+``global_supply``   supply of the landscape as a reason                   its tonnes are the prompt's
+``score``           yield and connectivity added into one number          the sums hold, the largest is answered
+``corridor``        habitat extends or bridges towards a direction        never, see below
+==================  ====================================================  ==========================================
 
-No prompt names the land use of neighbours, so a corridor stays unverifiable at best; the same holds for supply where
-the prompt states none.
+No prompt names the land use of neighbours: a corridor is unverifiable at best, and contradicted where no neighbour lies
+in any direction that it names. Supply is unverifiable where the prompt states none.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from enum import StrEnum
 import numpy as np
 
 from oracle.landscape import HABITAT
-from prompts.claims import Claim, Facts, Quantity, Relation, Status, claims
+from prompts.claims import Claim, Facts, Quantity, Relation, Status, claims, judged
 from prompts.neighbourhood import CENTRAL
-from prompts.wording import Mention, Sentence, Word, sentences
+from prompts.wording import Sentence, Word, sentences
 from training.reasoning import think_block
 
 
@@ -61,9 +61,9 @@ NEAR = 0.05
 """A stated mean is right within this share of the true one."""
 
 _ALIKE = re.compile(
-    r"\b(?:similar(?!ly)|comparable|close(?: to each other| behind| together|:|,|\.)|(?:nearly|almost|practically) (?:the "
-    r"same|equal|identical|as (?:good|high))|(?:about|roughly) (?:equal|the same)|hardly any"
-    r" difference|negligible|differ by only|tied?)\b",
+    r"\b(?:similar(?!ly)|comparable|close(?: to each other| behind| together|:|,|\.)"
+    r"|(?:nearly|almost|practically) (?:the same|equal|identical|as (?:good|high))|(?:about|roughly) (?:equal|the same)"
+    r"|hardly any difference|negligible|differ by only|tied?)\b",
     re.IGNORECASE,
 )
 _NOTHING = re.compile(
@@ -142,7 +142,7 @@ def _yield_max(r: _Reasoning) -> Status | None:
     if not yields.any():
         return Status.UNVERIFIABLE
     top = np.sort(yields)[-2:].min()
-    return _judged(all(0 < yields[r.facts.crops.index(c)] >= top for c in crops if c))
+    return judged(all(0 < yields[r.facts.crops.index(c)] >= top for c in crops if c))
 
 
 def _tie_break(r: _Reasoning) -> Status | None:
@@ -168,7 +168,7 @@ def _tie_break(r: _Reasoning) -> Status | None:
         pair = named if len(named) >= 2 else np.sort(yields)[-2:].tolist()
         figures = [c for c in r.within(*following) if c.quantity is Quantity.CONNECTIVITY and c.relation is None]
         true = all(c.status is not Status.CONTRADICTED for c in figures)
-        return _judged(bool(max(pair) > 0 and min(pair) >= (1 - ALIKE) * max(pair) and true))
+        return judged(bool(max(pair) > 0 and min(pair) >= (1 - ALIKE) * max(pair) and true))
     return None
 
 
@@ -193,9 +193,9 @@ def _zero_belt(r: _Reasoning) -> Status | None:
             neighbours |= after or bool(_LIKEWISE.search(said))
     if not (centre and neighbours):
         return None
-    barren = ~r.facts.yields.any(axis=1)
+    barren = np.asarray(r.facts.yields.sum(axis=1) == 0)
     around_rows = r.facts.first_order
-    return _judged(bool(barren[0] and around_rows and barren[around_rows].mean() >= 0.5))
+    return judged(bool(barren[0] and around_rows and barren[around_rows].mean() >= 0.5))
 
 
 def _neighbour_mean(r: _Reasoning) -> Status | None:
@@ -207,7 +207,7 @@ def _neighbour_mean(r: _Reasoning) -> Status | None:
         or (c.quantity is not Quantity.RESULT and abs(float(c.text) - (c.true or 0.0)) <= NEAR * abs(c.true or 0.0))
         for c in means
     ]
-    return _judged(all(near))
+    return judged(all(near))
 
 
 def _global_supply(r: _Reasoning) -> Status | None:
@@ -224,8 +224,8 @@ def _global_supply(r: _Reasoning) -> Status | None:
 
 def _score(r: _Reasoning) -> Status | None:
     results = [c for c in r.claims if c.quantity is Quantity.RESULT and c.mean_of is None]
-    scored = [c for c in results if any(_SCORE.search(r.text[: c.start][-160:]) for _ in (0,))]
-    scored = [c for c in scored if "+" in r.text[max(0, c.start - 60) : c.start]]
+    added = [c for c in results if "+" in r.text[max(0, c.start - 60) : c.start]]
+    scored = [c for c in added if _SCORE.search(r.text[max(0, c.start - 160) : c.start])]
     if not scored:
         return None
     totals = {c.subject: float(c.text) for c in (*scored, *(c for c in r.claims if c.quantity is Quantity.SCORE))}
@@ -233,7 +233,7 @@ def _score(r: _Reasoning) -> Status | None:
         return Status.CONTRADICTED
     if r.answer is None or None in totals:
         return Status.UNVERIFIABLE
-    return _judged(max(totals, key=lambda name: totals[name]) == r.answer)
+    return judged(max(totals, key=lambda name: totals[name]) == r.answer)
 
 
 def _corridor(r: _Reasoning) -> Status | None:
@@ -244,17 +244,9 @@ def _corridor(r: _Reasoning) -> Status | None:
         links = [m for m in _LINK.finditer(said) if not _NOT.search(said[: m.start()])]
         if directions and habitat and links:
             shown = {r.facts.positions[p].rstrip("0123456789") for p in r.facts.first_order}
-            known = any(_plain(m) in shown for m in directions)
+            known = any(m.value.rstrip("0123456789") in shown for m in directions)
             return Status.UNVERIFIABLE if known else Status.CONTRADICTED
     return None
-
-
-def _plain(mention: Mention) -> str:
-    return mention.value.rstrip("0123456789")
-
-
-def _judged(holds: bool) -> Status:
-    return Status.SUPPORTED if holds else Status.CONTRADICTED
 
 
 _READERS = {

@@ -11,9 +11,10 @@ from training.figures import Interval, wilson
 from training.turn import ANSWER_OPEN, THINK_CLOSE, THINK_OPEN
 
 _CONCLUDES = re.compile(
-    r"\b(?:so|therefore|thus|hence|then|choose|chosen|select\w*|decide|decision|pick|take|go|going|went|answer|best choice|better"
-    r" choice|sensible option|conclu\w+|settle|stay|final\w*|definitely|remains?|remaining|should be|should grow|must be"
-    r"|decides|tips|leave|keep|seems|good idea|only|suggests?|think|say|lean|right|sure)\b|->(?=\s*[^\W\d])|(?<=\d):(?=\s*\w+\s*$)",
+    r"\b(?:so|therefore|thus|hence|then|choose|chosen|select\w*|decides?|decision|pick|take|go|going|went|answer|conclu\w+"
+    r"|best choice|better choice|sensible option|good idea|settle|stay|final\w*|definitely|remains?|remaining|only|tips"
+    r"|should be|must be|leave|keep|seems|suggests?|think|say|lean|right|sure)\b"
+    r"|->(?=\s*[^\W\d])|(?<=\d):(?=\s*\w+\s*$)",
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
