@@ -7,9 +7,12 @@ import operator
 import re
 from dataclasses import dataclass
 
-_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
+_NUMBER = r"\d{1,9}(?:,\d{3})*(?:\.\d{1,9})?"
 _SIGN = r"[)\s]*[-+*/×·−x][(\s]*"
-_SUM = re.compile(rf"(?P<left>\(?\s*{_NUMBER}(?:{_SIGN}{_NUMBER})+\s*\)?)\s*(?:=|≈|->)\s*\$?(?P<result>{_NUMBER})")
+_SUM = re.compile(
+    rf"(?<![\w.,])(?P<left>\(*{_NUMBER}(?:{_SIGN}{_NUMBER})++\)*)(?:\s*(?:=|≈|->)\s*\$?(?P<result>{_NUMBER}))?"
+)
+_MOST_TERMS = 60  # of a calculation by hand; a text that repeats itself has thousands
 _SIGNS = str.maketrans({"×": "*", "·": "*", "x": "*", "−": "-", ",": "_"})
 _OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv}
 
@@ -27,7 +30,8 @@ class Calculation:
     result : int
         Where the stated result starts.
     value : float or None
-        What comes out; None where it is not arithmetic (unbalanced parentheses, division by zero).
+        What comes out; None where it is not arithmetic (unbalanced parentheses, division by
+        zero) or has more than 60 signs.
     """
 
     left: str
@@ -49,12 +53,16 @@ def calculations(text: str) -> list[Calculation]:
     """Every calculation with a stated result, in order."""
     found = []
     for match in _SUM.finditer(text):
+        if match["result"] is None:
+            continue
         left = match["left"].translate(_SIGNS)
         found.append(Calculation(left, match.start("left"), match.end("left"), match.start("result"), _value(left)))
     return found
 
 
 def _value(expression: str) -> float | None:
+    if sum(expression.count(sign) for sign in "+-*/") > _MOST_TERMS:
+        return None
     try:
         return _evaluate(ast.parse(expression.strip(), mode="eval").body)
     except (SyntaxError, ZeroDivisionError, TypeError, ValueError):

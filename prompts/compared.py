@@ -8,8 +8,10 @@ are no comparisons.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise, takewhile
 
 import numpy as np
 
@@ -45,18 +47,23 @@ class _Clause:
     text: str
     facts: Facts
     mentions: list[Mention]
+    at: int
+    """Place of the comparing word among them."""
     metric: Mention | None
     """The crop or the connectivity spoken of last."""
     topic: Word
     """Yield or worth, whichever was spoken of last."""
 
-    def before(self, word: Mention, *words: Word) -> list[Mention]:
-        """Mentions in front of a word, the nearest first."""
-        return [m for m in reversed(self.mentions) if m.start < word.start and m.word in words]
+    def before(self, *words: Word) -> Iterator[Mention]:
+        """Mentions in front of the comparing word, the nearest first."""
+        return (m for k in range(self.at - 1, -1, -1) if (m := self.mentions[k]).word in words)
 
-    def after(self, place: int, *words: Word) -> list[Mention]:
-        """Mentions from a place on, the nearest first."""
-        return [m for m in self.mentions if m.start >= place and m.word in words]
+    def after(self, *words: Word, within: int | None = None) -> Iterator[Mention]:
+        """Mentions behind it, the nearest first, at most so many characters away."""
+        end = self.mentions[self.at].end
+        behind = (self.mentions[k] for k in range(self.at + 1, len(self.mentions)))
+        near = behind if within is None else takewhile(lambda m: m.start - end < within, behind)
+        return (m for m in near if m.word in words)
 
 
 def comparison_claims(text: str, facts: Facts, parts: list[Sentence]) -> list[Claim]:
@@ -64,14 +71,16 @@ def comparison_claims(text: str, facts: Facts, parts: list[Sentence]) -> list[Cl
     claims: list[Claim] = []
     metric: Mention | None = None
     products = [(c.result, Word.WORTH) for c in calculations(text) if "*" in c.left]
-    said = [(m.start, m.word) for part in parts for m in part.all(Word.YIELD, Word.WORTH)] + products
+    said = [(m.start, m.word) for part in parts for m in part.all(Word.YIELD, Word.WORTH)]
+    said = sorted(said + products)
     for part in parts:
         for mentions in _clauses(text, part):
-            for mention in mentions:
+            for at, mention in enumerate(mentions):
                 if mention.word in METRICS and mention.value != HABITAT:
                     metric = mention
-                topic = max((s for s in said if s[0] < mention.start), default=(0, Word.YIELD))[1]
-                clause = _Clause(text, facts, mentions, metric, topic)
+                spoken = bisect_left(said, mention.start, key=lambda s: s[0])
+                topic = said[spoken - 1][1] if spoken else Word.YIELD
+                clause = _Clause(text, facts, mentions, at, metric, topic)
                 found = None
                 if mention.word in (Word.HIGHEST, Word.LOWEST) or _is_the_higher(clause, mention):
                     found = _superlative(clause, mention)
@@ -90,18 +99,24 @@ def _clauses(text: str, sentence: Sentence) -> list[list[Mention]]:
 
 def _is_the_higher(clause: _Clause, word: Mention) -> bool:
     """``the higher yield`` of two."""
-    after = clause.after(word.end, *Word)
-    is_of_quantity = bool(after) and after[0].word in _QUANTITIES
-    return word.word is Word.MORE and is_of_quantity and _THE.search(clause.text[: word.start][-5:]) is not None
+    after = next(clause.after(*Word), None)
+    is_of_quantity = after is not None and after.word in _QUANTITIES
+    return (
+        word.word is Word.MORE
+        and is_of_quantity
+        and _THE.search(clause.text[max(0, word.start - 5) : word.start]) is not None
+    )
 
 
 def _superlative(clause: _Clause, word: Mention) -> Claim | None:
     text = clause.text
-    opening = text[max(0, clause.mentions[0].start - 25) : word.start].rpartition(".")[2]
+    opening = text[max(0, clause.mentions[0].start - 25, word.start - 200) : word.start].rpartition(".")[2]
     if _CHOICE.match(text[word.end :]) or _NOT.search(opening):
         return None
-    crop = next((m for m in clause.after(word.end, Word.CLASS) if _ADJOINS.fullmatch(text[word.end : m.start])), None)
-    place = next(iter(clause.before(word, *PLACES)), None)
+    crop = next(
+        (m for m in clause.after(Word.CLASS, within=_NEAR) if _ADJOINS.fullmatch(text[word.end : m.start])), None
+    )
+    place = next(clause.before(*PLACES), None)
     role = _role(clause, word, crop, place)
     if role is None:
         return None
@@ -126,19 +141,19 @@ def _superlative(clause: _Clause, word: Mention) -> Claim | None:
 def _role(clause: _Clause, word: Mention, crop: Mention | None, place: Mention | None) -> Word | None:
     """What a superlative is of; None where it is a mere liking."""
     text = clause.text
-    near = [m.word for m in clause.after(word.end, *_QUANTITIES) if m.start - word.end < _NEAR]
+    near = next(clause.after(*_QUANTITIES, within=_NEAR), None)
     if word.value.lower() == "most productive":
         return Word.YIELD
-    if near:
-        return near[0]
-    just_before = next(iter(clause.before(word, *Word)), None)
+    if near is not None:
+        return near.word
+    just_before = next(clause.before(*Word), None)
     if just_before is not None and just_before.word is Word.YIELD and text[just_before.end : word.start].isspace():
         return Word.YIELD  # "corn yields best"
     if word.value.lower() == "best" and crop is None and not _OF_ALL.match(text[word.end :]):
         return None
     if crop is not None:
         return Word.YIELD
-    spoken = next(iter(clause.before(word, *METRICS)), None)
+    spoken = next(clause.before(*METRICS), None)
     if spoken is None and place is not None and place.word is Word.POSITION:
         spoken = clause.metric
     return Word.CONNECTIVITY if spoken is not None and spoken.word is Word.CONNECTIVITY else clause.topic
@@ -146,7 +161,7 @@ def _role(clause: _Clause, word: Mention, crop: Mention | None, place: Mention |
 
 def _named_next(clause: _Clause, word: Mention) -> Mention | None:
     """``highest yield: wheat``, ``the highest is wheat``: the class that follows the superlative as its subject."""
-    for one, following in pairwise([word, *clause.after(word.end, *Word)]):
+    for one, following in pairwise(chain([word], clause.after(*Word))):
         if following.word is Word.CLASS and _IS_NEXT.fullmatch(clause.text[one.end : following.start]):
             return following
         if following.word not in (Word.YIELD, Word.WORTH, Word.PRICE, Word.CENTRE):
@@ -156,15 +171,12 @@ def _named_next(clause: _Clause, word: Mention) -> Mention | None:
 
 def _subject(clause: _Clause, word: Mention, opening: str) -> Mention | None:
     """The class before the superlative, else after it, else the one that ``it`` stands for."""
-    ahead = [
-        m for m in clause.before(word, Word.CLASS) if not _THAN.search(clause.text[max(0, m.start - 12) : m.start])
-    ]
+    ahead = [m for m in clause.before(Word.CLASS) if not _THAN.search(clause.text[max(0, m.start - 12) : m.start])]
     if ahead:
         return ahead[0]
-    after = clause.after(word.end, Word.CLASS)
-    if after:
-        around = clause.after(word.end, Word.NEIGHBOURS)
-        return None if around and around[0].start - word.end < _NEAR else after[0]
+    after = next(clause.after(Word.CLASS), None)
+    if after is not None:
+        return None if next(clause.after(Word.NEIGHBOURS, within=_NEAR), None) else after
     topic = clause.metric is not None and clause.metric.word is Word.CLASS and _IT.search(opening)
     return clause.metric if topic else None
 
@@ -180,7 +192,7 @@ def _extreme_place(
 ) -> Claim | None:
     facts = clause.facts
     if place is None or place.word is Word.NEIGHBOURS:
-        near = [m for m in clause.after(word.end, *PLACES) if m.start - word.end < 2 * _NEAR]
+        near = list(clause.after(*PLACES, within=2 * _NEAR))
         if not of_connectivity or any(m.word is Word.NEIGHBOURS for m in near):
             return None  # the largest of the neighbours: a number, not a comparison
         place = next((m for m in near if m.word is Word.POSITION), None)
@@ -207,11 +219,11 @@ def _pair(clause: _Clause, word: Mention) -> Claim | None:
     if not _NEEDS_NO_THAN.fullmatch(word.value) and than is None:
         return None
     begins = word.end if _NEEDS_NO_THAN.fullmatch(word.value) or than is None else than.end()
-    comma = text.find(",", begins)
-    ends = [m.start for m in clause.after(begins, Word.MORE, Word.LESS)] + [comma if comma >= 0 else len(text)]
-    right = [m for m in clause.after(begins, *Word) if m.start < min(ends)]
-    since = max((m.end for m in clause.before(word, Word.MORE, Word.LESS) if m.value in "<>"), default=0)
-    left = [m for m in clause.before(word, *Word) if m.start >= since]
+    comma = text.find(",", begins, clause.mentions[-1].end)
+    end = comma if comma >= 0 else clause.mentions[-1].end
+    behind = (m for m in clause.after(*Word) if m.start >= begins)
+    right = list(takewhile(lambda m: m.start < end and m.word not in (Word.MORE, Word.LESS), behind))
+    left = list(takewhile(lambda m: m.value not in ("<", ">"), clause.before(*Word)))
     other = next((m for m in right if m.word is Word.CLASS), None)
     if other is not None:
         return _pair_of_classes(clause, word, next((m for m in left if m.word is Word.CLASS), clause.metric), other)
@@ -243,8 +255,8 @@ def _pair_of_classes(clause: _Clause, word: Mention, one: Mention | None, other:
 
 
 def _pair_of_places(clause: _Clause, word: Mention, left: list[Mention], right: list[Mention]) -> Claim | None:
-    metrics = [m for m in (*clause.after(word.end, *METRICS), *clause.mentions) if m.word in METRICS]
-    spoken = next((m for m in metrics if m.value != HABITAT), clause.metric)
+    metrics = (m for m in chain(clause.after(*METRICS), clause.mentions) if m.word in METRICS and m.value != HABITAT)
+    spoken = next(metrics, clause.metric)
     if spoken is None:
         return None
     metric = Quantity.CONNECTIVITY.value if spoken.word is Word.CONNECTIVITY else spoken.value

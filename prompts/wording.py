@@ -7,9 +7,10 @@ read from that order in :mod:`prompts.claims`.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 
 from oracle.compass import COMPASS
 
@@ -85,9 +86,13 @@ class Sentence:
     end: int
     mentions: tuple[Mention, ...]
 
+    @cached_property
+    def _words(self) -> frozenset[Word]:
+        return frozenset(m.word for m in self.mentions)
+
     def has(self, *words: Word) -> bool:
         """One of the words is mentioned."""
-        return any(m.word in words for m in self.mentions)
+        return not self._words.isdisjoint(words)
 
     def all(self, *words: Word) -> list[Mention]:
         """The mentions of these words, in order."""
@@ -96,14 +101,17 @@ class Sentence:
 
 def sentences(text: str, classes: tuple[str, ...]) -> list[Sentence]:
     """The sentences of a completion with their mentions; a line that numbers a list is no number."""
-    stops = [(s.start(), s.end()) for s in _END_OF_SENTENCE.finditer(text)]
-    listed = [m.span() for m in re.finditer(_VOCABULARY[0][1], text, re.IGNORECASE)]
-    starts = [0, *(e for s, e in stops if not any(a <= s < b for a, b in listed))]
-    ends = [*(s for s, _ in stops if not any(a <= s < b for a, b in listed)), len(text)]
+    listed = {m.end() for m in re.finditer(_VOCABULARY[0][1], text, re.IGNORECASE)}
+    stops = [(s.start(), s.end()) for s in _END_OF_SENTENCE.finditer(text) if s.end() not in listed]
+    starts, ends = [0, *(e for _, e in stops)], [*(s for s, _ in stops), len(text)]
     mentions = [_mention(m, classes) for m in _pattern(classes).finditer(text)]
     mentions = [m for m in mentions if m.word is not Word.LISTED]
-    parts = [Sentence(a, b, tuple(m for m in mentions if a <= m.start < b)) for a, b in zip(starts, ends, strict=True)]
-    return [s for s in parts if text[s.start : s.end].strip()]
+    places = [m.start for m in mentions]
+    return [
+        Sentence(a, b, tuple(mentions[bisect_left(places, a) : bisect_left(places, b)]))
+        for a, b in zip(starts, ends, strict=True)
+        if not text[a:b].isspace() and a < b
+    ]
 
 
 @cache

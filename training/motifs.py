@@ -148,7 +148,7 @@ def _yield_max(r: _Reasoning) -> Status | None:
 def _tie_break(r: _Reasoning) -> Status | None:
     for k, part in enumerate(r.parts):
         alike = _ALIKE.search(r.said(part))
-        if alike is None or _NOT.search(r.said(part)[: alike.start()][-40:]):
+        if alike is None or _NOT.search(r.said(part)[max(0, alike.start() - 40) : alike.start()]):
             continue
         ahead = [m for m in part.mentions if m.start < part.start + alike.start()]
         crops = [m.value for m in part.all(Word.CLASS) if m.value != HABITAT]
@@ -241,7 +241,7 @@ def _corridor(r: _Reasoning) -> Status | None:
         said = r.said(part)
         directions = [m for m in part.all(Word.POSITION) if "-" not in m.value]
         habitat = any(m.value == HABITAT for m in part.all(Word.CLASS))
-        links = [m for m in _LINK.finditer(said) if not _NOT.search(said[: m.start()])]
+        links = [m for m in _LINK.finditer(said) if not _NOT.search(said[max(0, m.start() - 80) : m.start()])]
         if directions and habitat and links:
             shown = {r.facts.positions[p].rstrip("0123456789") for p in r.facts.first_order}
             known = any(m.value.rstrip("0123456789") in shown for m in directions)
