@@ -10,7 +10,7 @@ from dataclasses import dataclass
 _NUMBER = r"\d{1,9}(?:,\d{3})*(?:\.\d{1,9})?"
 _SIGN = r"[)\s]*[-+*/×·−x][(\s]*"
 _SUM = re.compile(
-    rf"(?<![\w.,])(?P<left>\(*{_NUMBER}(?:{_SIGN}{_NUMBER})++\)*)(?:\s*(?:=|≈|->)\s*\$?(?P<result>{_NUMBER}))?"
+    rf"(?<![\w.,(])(?P<left>\(*{_NUMBER}(?:{_SIGN}{_NUMBER})++\)*)(?:\s*(?:=|≈|->)\s*\$?(?P<result>{_NUMBER}))?"
 )
 _MOST_TERMS = 60  # of a calculation by hand; a text that repeats itself has thousands
 _SIGNS = str.maketrans({"×": "*", "·": "*", "x": "*", "−": "-", ",": "_"})

@@ -260,7 +260,7 @@ def _options(
         return [] if facts.adjacency_price is None else [(Quantity.PRICE, facts.adjacency_price, None)]
     elif sentence.has(Word.YIELD) and not sentence.has(Word.PRICE, Word.WORTH, Word.SUPPLY):
         wanted = {Quantity.YIELD, Quantity.CONNECTIVITY}
-    said = text[sentence.start : sentence.end]
+    said = text[max(sentence.start, number.start - 120) : number.start]
     if _SCORE.search(said) and metric in facts.crops:
         k = facts.crops.index(metric)
         known.append((Quantity.SCORE, float(facts.yields[0, k] + facts.connectivity[0]), None))

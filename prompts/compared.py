@@ -23,7 +23,7 @@ from prompts.facts import Facts
 from prompts.neighbourhood import CENTRAL
 from prompts.wording import METRICS, PLACES, Mention, Sentence, Word
 
-_CLAUSE = re.compile(r",?\s+(?:but|while|whereas|yet|however|because|since)\s|,\s+(?:so|and)\s", re.I)
+_CLAUSE = re.compile(r"(?<!\s),?\s+(?:but|while|whereas|yet|however|because|since)\s|,\s+(?:so|and)\s", re.I)
 _NOT = re.compile(r"\b(?:not|no|never|cannot)\b|n't\b", re.I)
 _CHOICE = re.compile(r"\s*(?:choice|option|land[- ]use|decision|candidate|class|answer|guess|bet)\b", re.I)
 _IS_NEXT = re.compile(
