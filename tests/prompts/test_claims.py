@@ -64,7 +64,10 @@ def test_a_number_is_right_within_half_of_its_last_digit(text: str, true: float,
         ("NE2 has oat 2.80, N has oat 0.00.", [S, S]),
         ("To the north spring wheat yields 3.00.", [S]),
         ("To the north spring wheat yields 3.40 t/ha.", [U]),  # printed elsewhere: perhaps read wrongly
-        ("The neighbours' mean connectivity is 0.55, the centre has 0.62.", [S, S]),  # (0.40 + 0.70) / 2, no second order
+        (
+            "The neighbours' mean connectivity is 0.55, the centre has 0.62.",
+            [S, S],
+        ),  # (0.40 + 0.70) / 2, no second order
         ("The neighbours' mean connectivity is 0.67.", [C]),  # as if the second order counted
         ("Oat: (0.00 + 2.80) / 2 = 1.40.", [C, C, U, S]),  # not said to be the neighbours', but the sum is right
         ("Connectivity is below the threshold of 0.65.", [U]),
@@ -121,9 +124,7 @@ def test_a_claim_says_what_it_is_about() -> None:
 
 @pytest.mark.parametrize("context", ["none", "prices"])
 @pytest.mark.parametrize("layout", ["compact", "full"])
-def test_every_number_of_every_rationale_is_supported(
-    source: Callable[..., Source], layout: str, context: str
-) -> None:
+def test_every_number_of_every_rationale_is_supported(source: Callable[..., Source], layout: str, context: str) -> None:
     crops = ("wheat", "oat", "canola", "spring_rye")
     frame = build_dataset([source(8, 8, crops=crops)], PromptConfig(order=1, layout=layout, context=context)).frame
     for row in frame.to_dict("records"):
@@ -155,7 +156,25 @@ def test_facts_tell_what_a_row_leaves_out() -> None:
 
 
 WORDS = ["wheat", "oat", "spring wheat", "habitat", "N", "north", "neighbours", "average", "highest", "is", ">", "than"]
-WORDS += ["more", "connectivity", "3.40", "2.5", "0", "=", "+", "*", "/", "(", ")", ",", ".", "\n", "yield", "per tonne", "it"]
+WORDS += [
+    "more",
+    "connectivity",
+    "3.40",
+    "2.5",
+    "0",
+    "=",
+    "+",
+    "*",
+    "/",
+    "(",
+    ")",
+    ",",
+    ".",
+    "\n",
+    "yield",
+    "per tonne",
+    "it",
+]
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join))
