@@ -3,15 +3,22 @@
 import re
 from collections.abc import Callable, Sequence
 
+import geopandas as gpd
 import numpy as np
 import pandas as pd
 import pytest
+from shapely import box
 
 from oracle.errors import DatasetError
+from oracle.glm_config import GLMConfig
+from oracle.landscape import Landscape
 from oracle.neighbours import neighbour_graph
+from oracle.solve import solve
 from prompts.claims import facts_of
 from prompts.config import PromptConfig
+from prompts.dataset import Source, build_dataset
 from prompts.render import Message
+from prompts.split import Role
 from training.cited_numbers import cited_edits, cited_figures, rendered
 
 PRICES = PromptConfig()
@@ -62,12 +69,12 @@ def test_the_answered_class_is_halved_and_else_a_cited_rival_doubled(frame: pd.D
     said = f"<think>wheat yields {wheat:.2f}</think>"
     (own,) = cited_edits(row, [said], ["wheat"], PRICES)
     assert (own.subject, own.before) == ("wheat", wheat)
-    assert own.after == pytest.approx(wheat / 2, abs=0.005)
+    assert own.after == pytest.approx(wheat / 2, abs=0.0051)
     assert f"wheat {own.after:.2f}*" in own.prompt[0]["content"]
     (rival,) = cited_edits(row, [said], ["oat"], PRICES)
     assert rival.after == pytest.approx(2 * wheat, abs=0.05)
     (habitat,) = cited_edits(row, [f"<think>connectivity {connectivity:.2f}</think>"], ["habitat"], PRICES)
-    assert habitat.after == pytest.approx(connectivity / 2, abs=0.005)
+    assert habitat.after == pytest.approx(connectivity / 2, abs=0.0051)
 
 
 def test_nothing_is_edited_where_nothing_true_is_cited_or_nothing_decided(frame: pd.DataFrame) -> None:
@@ -93,14 +100,6 @@ def test_a_row_renders_to_its_own_prompt(layout: str, context: str, order: int) 
 
 
 def _dataset(config: PromptConfig) -> tuple[list[dict[str, object]], PromptConfig]:
-    import geopandas as gpd
-    from shapely import box
-
-    from oracle.glm_config import GLMConfig
-    from oracle.landscape import Landscape
-    from oracle.solve import solve
-    from prompts.dataset import Source, build_dataset
-
     rng = np.random.default_rng(1)
     corners = [(500_000.0 + 800 * c, 5_700_000.0 + 800 * r) for r in range(4) for c in range(4)]
     columns = {
@@ -113,5 +112,5 @@ def _dataset(config: PromptConfig) -> tuple[list[dict[str, object]], PromptConfi
     land = Landscape("four", gpd.GeoDataFrame(columns, geometry=squares, crs="EPSG:32613"), ("barley", "flax"))
     graph = neighbour_graph(land)
     solution = solve(land, graph, GLMConfig(prices={"barley": 230.0, "flax": 520.0}))
-    frame = build_dataset([Source(land, graph, solution)], config).frame
+    frame = build_dataset([Source(land, graph, solution, Role.TRAIN)], config).frame
     return [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")], config
