@@ -82,7 +82,9 @@ def lu_reward(
     """TRL, open-r1: 1 where the turn decides for the oracle's class."""
     return [
         judge(said, gold, allowed, ties, prefill=PREFILL)["acc"]
-        for said, gold, allowed, ties in zip(completions, answer, classes, accepted or [None] * len(answer), strict=True)
+        for said, gold, allowed, ties in zip(
+            completions, answer, classes, accepted or [None] * len(answer), strict=True
+        )
     ]
 
 
@@ -122,7 +124,9 @@ def reward_func(queries: Sequence[str], prompts: Sequence[str], labels: Sequence
     figures = []
     for query, prompt, label in zip(queries, prompts, labels, strict=True):
         if not query.startswith(prompt):
-            raise ValueError("a query must begin with its prompt; this tokenizer does not give the prompt back as it was")
+            raise ValueError(
+                "a query must begin with its prompt; this tokenizer does not give the prompt back as it was"
+            )
         opened = _OPENED.search(prompt)
         row = json.loads(label)
         said = _END_OF_TURN.sub("", query.removeprefix(prompt))

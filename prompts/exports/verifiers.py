@@ -9,9 +9,9 @@ from prompts.dataset import PromptDataset
 from prompts.exports.tables import ID_COLUMNS, accepted, jsonl, rows_by_split
 
 USE = """\
-`pip install ./FOLDER`, then `vf-validate landoracle-land-use` (every gold answer must score 1) and
-`vf-eval landoracle-land-use`; the split is `--env.taskset.split held_out_block`, train by default. Written for
-verifiers 0.4 (`verifiers.v1`)."""
+`pip install ./FOLDER`, then `vf-validate landoracle-land-use --only-gold True --runtime.type subprocess` (every gold
+answer must score 1) and `vf-eval landoracle-land-use`; the split is `--env.taskset.split held_out_block`, train by
+default. Written for verifiers 0.4 (`verifiers.v1`)."""
 
 PACKAGE = "landoracle_land_use"
 TEMPLATES = Path(__file__).parent / "verifiers_package"
