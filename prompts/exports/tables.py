@@ -28,7 +28,7 @@ ID_COLUMNS = ("prompt_id", "landscape", "polygon_id", "block", "split")
 
 
 def rows_by_split(dataset: PromptDataset) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Training rows, then each held-out split's, as dictionaries; ``buffer`` rows belong to neither and are left out."""
+    """Training rows, then each held-out split's, as dictionaries; ``buffer`` rows belong to neither."""
     frame = dataset.frame
     for split in Split:
         rows = frame[frame["split"] == split.value]

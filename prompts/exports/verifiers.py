@@ -18,7 +18,7 @@ TEMPLATES = Path(__file__).parent / "verifiers_package"
 
 
 def files(dataset: PromptDataset) -> dict[str, bytes]:
-    """``pyproject.toml`` and a package with a JSON lines file per split; its ``reward.py`` is added with the rewards."""
+    """``pyproject.toml`` and a package with a JSON lines file per split, yet without its ``reward.py``."""
     written = {
         "pyproject.toml": (TEMPLATES / "pyproject.toml").read_bytes(),
         f"{PACKAGE}/__init__.py": (TEMPLATES / "__init__.py.txt").read_bytes(),

@@ -14,9 +14,9 @@ from prompts.exports.tables import ID_COLUMNS, TEXT, TEXTS, accepted, parquet, r
 
 USE = """\
 `data.train_files=FOLDER/train.parquet data.val_files=[FOLDER/held_out_block.parquet,...]
-reward.custom_reward_function.path=FOLDER/reward.py reward.custom_reward_function.name=compute_score`. Validation figures
-come per `data_source`, that is, per split. verl asks for no KL term by default: set `algorithm.use_kl_in_reward` or
-`actor_rollout_ref.actor.use_kl_loss`."""
+reward.custom_reward_function.path=FOLDER/reward.py reward.custom_reward_function.name=compute_score`. Validation
+figures come per `data_source`, that is, per split. verl has no KL term unless asked: set `algorithm.use_kl_in_reward`
+or `actor_rollout_ref.actor.use_kl_loss`."""
 
 ABILITY = "land_use"
 TYPES = {

@@ -1,4 +1,4 @@
-"""Exports: the files that each trainer loads, without a held-out row where it trains, the same to the byte each time."""
+"""Exports: files that each trainer loads, no held-out row where it trains, the same to the byte each time."""
 
 from __future__ import annotations
 
@@ -284,8 +284,8 @@ def test_a_dataset_that_leaks_or_holds_nothing_is_not_exported(dataset: PromptDa
     frame.at[frame.index[frame["split"] == "train"][0], "shown"] = frame.at[held_out, "shown"]
     with pytest.raises(DatasetError, match="shown by training prompts"):
         export(replace(dataset, frame=frame), Target.TRL, tmp_path / "out", rewards="")
+    nothing = dataset.frame[dataset.frame["split"] == "buffer"]
     with pytest.raises(DatasetError, match="no row"):
-        nothing = dataset.frame[dataset.frame["split"] == "buffer"]
         export(replace(dataset, frame=nothing), Target.TRL, tmp_path / "out", rewards="")
     assert not (tmp_path / "out").exists()
 

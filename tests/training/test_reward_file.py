@@ -1,4 +1,4 @@
-"""The rewards that exports ship: loaded as other trainers load them, with the values of the rewards trained with here."""
+"""The rewards that exports ship: loaded as other trainers do, with the values of the rewards trained with here."""
 
 from __future__ import annotations
 
