@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from oracle.errors import ConfigurationError, TrainingError
 from oracle.files import write_text
@@ -73,6 +73,27 @@ class SlurmConfig(BaseModel):
             raise ValueError(f"{wrong[0]!r} is no name of a variable")
         return value
 
+    @model_validator(mode="after")
+    def _time_to_work(self) -> SlurmConfig:
+        if self.time_s <= 2 * self.grace_s:
+            raise ValueError(
+                f"time {self.time} is not twice grace_s ({self.grace_s} s): the job would only be stopped and requeued"
+            )
+        return self
+
+    @property
+    def time_s(self) -> int:
+        """The time limit in seconds."""
+        days, dash, clock = self.time.rpartition("-")
+        numbers = [int(number) for number in clock.split(":")]
+        if dash:  # D-HH[:MM[:SS]]
+            hours, minutes, seconds = [*numbers, 0, 0][:3]
+        elif len(numbers) == 3:
+            hours, minutes, seconds = numbers
+        else:  # MM[:SS]
+            hours, (minutes, seconds) = 0, [*numbers, 0][:2]
+        return ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
+
     @property
     def processes(self) -> int:
         """Processes of a stage on all nodes together."""
@@ -104,7 +125,7 @@ def load_slurm(file: Path | None = None, given: Mapping[str, Any] | None = None)
     try:
         return SlurmConfig.model_validate(section | dict(given or {}))
     except ValidationError as error:
-        problems = "\n".join(f"  - {'.'.join(map(str, p['loc']))}: {p['msg']}" for p in error.errors())
+        problems = "\n".join(f"  - {'.'.join(map(str, p['loc'])) or 'slurm'}: {p['msg']}" for p in error.errors())
         raise ConfigurationError(f"{file or 'the job'} is not a usable Slurm configuration:\n{problems}") from error
 
 
@@ -137,8 +158,10 @@ def slurm_script(
     Raises
     ------
     ConfigurationError
-        Where the profile or an override is not usable.
+        Where the profile or an override is not usable, or sets ``processes``, which follows from nodes and GPUs.
     """
+    if any(override.partition("=")[0].strip() == "processes" for override in overrides):
+        raise ConfigurationError("processes follows from nodes and gpus_per_node here: drop it")
     out, dataset = out.absolute(), dataset.absolute()
     profile = Path(profile).absolute() if Path(profile).is_file() else profile
     steps = [_step(config, stage, dataset, profile, out, overrides) for stage in stages]
@@ -253,7 +276,8 @@ def _rendezvous(words: list[str], nodes: int) -> list[str]:
     rest[rest.index("--num_machines") + 1] = str(nodes)
     module = rest.index("--module")
     meet = ["--rdzv_backend", "c10d", "--main_process_ip", '"$head"', "--main_process_port", '"$port"']
-    ranked = f"""'exec "$0" {" ".join(launcher)} --machine_rank "$SLURM_NODEID" "$@"'"""
+    rank = '--machine_rank "$SLURM_NODEID" --rdzv_conf is_host=$((SLURM_NODEID == 0))'  # hosts by number: names differ
+    ranked = f"""'exec "$0" {" ".join(launcher)} {rank} "$@"'"""
     return ["bash", "-c", ranked, interpreter, *rest[:module], *meet, *rest[module:]]
 
 
