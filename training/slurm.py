@@ -39,7 +39,14 @@ _TIME = r"^(\d+|\d+:[0-5]\d|\d+:[0-5]\d:[0-5]\d|\d+-\d{1,2}(:[0-5]\d){0,2})$"
 
 
 class SlurmConfig(BaseModel):
-    """What a job asks of the cluster, and the environment that it runs in; the section ``slurm`` of a YAML file."""
+    """What a job asks of the cluster, and the environment that it runs in; the section ``slurm`` of a YAML file.
+
+    Four A100 of one node for four days::
+
+        slurm:
+          {nodes: 1, gpus_per_node: 4, gpu_type: a100, cpus_per_task: 16, memory: 64G, time: 4-00:00,
+           modules: [cuda], activate: env/bin/activate}
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
