@@ -183,10 +183,12 @@ def submit(script: str, out: Path) -> str:
     TrainingError
         Where ``sbatch`` is not there or refuses the job, with its reason.
     """
-    file = out / SCRIPT
+    file = out.absolute() / SCRIPT
     write_text(file, script)
+    log = f"{file.parent}/slurm-".replace("%", "%%") + "%j.log"  # also for what goes wrong before the script starts
+    command = ["sbatch", "--parsable", f"--output={log}", str(file)]
     try:
-        done = subprocess.run(["sbatch", "--parsable", str(file)], capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
         raise TrainingError(f"sbatch is not installed here; {file} is written: submit it on the cluster") from error
     if done.returncode:

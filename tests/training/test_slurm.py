@@ -254,18 +254,19 @@ def test_processes_follow_from_the_nodes() -> None:
 def test_submitting_hands_the_script_to_sbatch(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster.command("sbatch", f'[[ $1 == --parsable ]] && cp "$2" {tmp_path}/submitted && echo "41;cluster"')
+    cluster.command("sbatch", f'echo "$2" > {tmp_path}/option; cp "$3" {tmp_path}/submitted; echo "41;cluster"')
     monkeypatch.setenv("PATH", str(cluster.bin), prepend=os.pathsep)
-    text = script(tmp_path / "o ut")
-    assert submit(text, tmp_path / "o ut") == "41"
+    text = script(tmp_path / "o %ut")
+    assert submit(text, tmp_path / "o %ut") == "41"
     assert (tmp_path / "submitted").read_text() == text
+    assert (tmp_path / "option").read_text() == f"--output={tmp_path}/o %%ut/slurm-%j.log\n"
     cluster.command("sbatch", "echo 'no such partition' >&2; exit 1")
     with pytest.raises(TrainingError, match="no such partition"):
-        submit(text, tmp_path / "o ut")
+        submit(text, tmp_path / "o %ut")
     shutil.rmtree(cluster.bin)
     monkeypatch.setenv("PATH", str(cluster.bin))
     with pytest.raises(TrainingError, match=r"sbatch is not installed here; .*slurm\.sh is written"):
-        submit(text, tmp_path / "o ut")
+        submit(text, tmp_path / "o %ut")
 
 
 @pytest.mark.parametrize(
