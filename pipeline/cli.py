@@ -9,7 +9,9 @@ import typer
 
 from pipeline.bench import bench_app
 from pipeline.dataset_commands import dataset_app
+from pipeline.export_commands import export_app
 from pipeline.landscape_commands import graph_app, landscape_app
+from pipeline.launch_commands import launch_app
 from pipeline.learning_commands import learning_app
 from pipeline.plan_commands import plan_app
 
@@ -24,6 +26,8 @@ app = typer.Typer(
 )
 app.add_typer(learning_app)
 app.add_typer(dataset_app)
+app.add_typer(export_app)
+app.add_typer(launch_app, name="launch")
 app.add_typer(landscape_app, name="landscape")
 app.add_typer(graph_app)
 app.add_typer(plan_app)
