@@ -11,7 +11,7 @@ import pandas as pd
 from oracle.errors import ConfigurationError, TrainingError, name_some
 from training.config import Stage, TrainingConfig, trainer_arguments
 from training.encode import prompt_ids, template_prefill
-from training.grpo import resume_unit
+from training.generation_batch import generation_batch
 from training.models import load_tokenizer, pocket_tokenizer, start_weights
 from training.trainer import training_rows
 from training.turn import read_turn
@@ -124,31 +124,15 @@ def _group_problems(config: TrainingConfig) -> list[str]:
     settings = config.grpo
     if not settings:
         return [f"profile {config.profile!r} has no grpo section; beta at least is needed"]
-    found = []
-    group = settings.get("num_generations", 8)
-    accumulation = settings.get("gradient_accumulation_steps", 1)
-    per_step = settings.get("per_device_train_batch_size", 8) * config.processes
-    generation = settings.get("generation_batch_size") or per_step * settings.get("steps_per_generation", accumulation)
-    if generation % group:
-        found.append(
-            f"grpo.num_generations {group} must divide the completions of one generation, {generation} "
-            f"(per_device_train_batch_size x processes x steps_per_generation)"
-        )
-    unit = resume_unit(max(generation // per_step, 1), settings.get("num_iterations", 1), accumulation)
-    save_steps = settings.get("save_steps", 500)
-    if settings.get("save_strategy", "steps") == "steps" and save_steps % unit:
-        found.append(
-            f"grpo.save_steps {save_steps} must be a multiple of {unit}, the steps that share one generation; "
-            "else a resumed run differs from an uninterrupted one"
-        )
-    if "lu_reward" not in config.rewards:
-        found.append("rewards has no lu_reward: nothing would reward the right decision")
+    found = list(generation_batch(config).problems)
+    if config.decision_reward not in config.rewards:
+        found.append(f"rewards has no {config.decision_reward}: nothing would reward the right decision")
     if settings.get("repetition_penalty", 1.0) != 1.0:
         found.append("grpo.repetition_penalty bends sampling; the reward of that name stands under rewards")
     if settings.get("top_p", 1.0) != 1.0 or settings.get("top_k", 0) not in (0, None) or settings.get("min_p"):
         found.append("grpo.top_p, top_k and min_p must stay off: they bias the policy ratio")
     if settings.get("sync_ref_model"):
-        found.append("grpo.sync_ref_model moves the KL anchor, which no checkpoint keeps")
+        found.append("grpo.sync_ref_model moves the KL anchor, which no checkpoint of TRL keeps; write kl.reset_every")
     return found
 
 
