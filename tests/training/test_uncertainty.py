@@ -1,0 +1,68 @@
+"""Drawing prompts: where the policy is of two minds, and never only there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from training.uncertainty import DrawSection, Votes, votes_on
+
+BY = DrawSection(by="uncertainty", uniform_share=0.1)
+
+
+def test_weights_by_hand() -> None:
+    votes = Votes(np.array([True, True, True, True, False]), BY, seed=0)
+    assert votes.weights(2).tolist() == pytest.approx([0.1, 0.1, 0.1, 0.1, 0.025])  # 1/4, two prompts' worth over five
+    votes.note(np.array([0, 1, 4]), np.array([0.5, 1.0, 0.25]), group=8)
+    assert votes.weights(2).tolist() == pytest.approx([0.25, 0.0, 0.25, 0.25, 0.25 * 0.75 / 4])
+    votes.note(np.array([0]), np.array([1.0]), group=8)  # (4 / 2 + 8) of (8 / 2 + 8) right
+    assert votes.weights(2)[0] == pytest.approx(10 / 12 * 2 / 12)
+
+
+def test_draws_follow_the_weights_and_a_stated_share_does_not() -> None:
+    n = 1000
+    votes = Votes(np.ones(n, dtype=bool), BY, seed=1)
+    share = np.zeros(n)
+    share[:100] = 0.5
+    votes.note(np.arange(n), share, group=8)
+    counts, uniform = np.zeros(n), 0
+    for _ in range(300):
+        rows, by_weight = votes.draw(20)
+        assert len(set(rows.tolist())) == 20
+        assert (rows[by_weight] < 100).all()
+        counts[rows] += 1
+        uniform += int((~by_weight).sum())
+    assert uniform / 6000 == pytest.approx(0.1, abs=0.015)
+    assert (counts[100:] > 0).sum() > 300  # rows given up by their votes are still looked at
+
+
+def test_a_pool_too_small_is_filled_up_and_a_dataset_too_small_repeats() -> None:
+    votes = Votes(np.ones(6, dtype=bool), BY, seed=0)
+    votes.note(np.arange(6), np.array([0.5, 0, 0, 0, 1, 1]), group=4)
+    rows, by_weight = votes.draw(5)
+    assert len(set(rows.tolist())) == 5
+    assert by_weight.sum() <= 1
+    assert len(votes.draw(9)[0]) == 9
+
+
+def test_kept_votes_draw_the_same_prompts(tmp_path: Path) -> None:
+    whole, parts = (Votes(np.ones(50, dtype=bool), BY, seed=3) for _ in range(2))
+    for votes in (whole, parts):
+        rows, _ = votes.draw(8)
+        votes.note(rows, np.linspace(0, 1, 8), group=4)
+    parts.save(tmp_path)
+    resumed = Votes(np.ones(50, dtype=bool), BY, seed=3)
+    resumed.load(tmp_path)
+    for _ in range(3):
+        assert resumed.draw(8)[0].tolist() == whole.draw(8)[0].tolist()
+
+
+def test_sure_labels_come_from_the_status() -> None:
+    rows = pd.DataFrame({"status": ["unique", "tied", "undecided"]})
+    votes = votes_on(rows, BY, 0)
+    assert votes is not None
+    assert votes.label_sure.tolist() == [True, False, False]
+    assert votes_on(rows, DrawSection(), 0) is None
