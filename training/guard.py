@@ -11,11 +11,11 @@ Six figures of every generation are watched, each as the mean of the last ``wind
 ``repetition``      mean share of a completion's word trigrams that stood in it before
 ==================  ===================================================================================
 
-A limit counts once the run has kept it, at its start or over a whole window: training that starts without format is not stopped for having none, but for
-losing it. On a breach the run ends with its best weights: those that decided most held-out rows rightly, greedily, on
-a small fixed sample evaluated every so many steps (the weights that the run started from are the first candidate).
-Reward does not choose: it is what a collapsing run still earns. ``guard.json`` says why, with the window's figures and
-the last completions.
+A limit counts once the run has kept it, at its start or over a whole window: training that starts without format is
+not stopped for having none, but for losing it. On a breach the run ends with its best weights: those that decided most
+held-out rows rightly, greedily, on a small fixed sample evaluated every so many steps (the weights that the run started
+from are the first candidate). Reward does not choose: it is what a collapsing run still earns. ``guard.json`` says why,
+with the window's figures and the last completions.
 
 The sample comes from ``held_out_block`` where there is one, else from ``held_out_landscape``: where the guard went
 back, figures on that split are a little flattered, since it chose by them; those on the other are not.

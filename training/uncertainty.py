@@ -1,12 +1,15 @@
 """Where to spend rollouts: prompts are drawn by how uncertain the policy is about them.
 
 A group in which every sample is right, or every one wrong, teaches no decision. What the policy thinks of a prompt is
-known from its last votes: with a share p of right decisions a prompt weighs p (1 - p), the variance of its decision
-reward. Older votes of the same prompt count half. A prompt never voted on is taken to be as uncertain as can be, 1/4,
-but all of them together only as much as one generation holds, so that exploring fades as uncertain prompts are
-found, and comes back when these have been learned. Labels that the oracle proved to be the only optimum go first. A
-stated share of every generation is drawn from all rows alike, whatever the votes say: no row is ever given up, and the
-same run shows what uniform drawing would give (``signal/uniform`` beside ``signal/drawn``).
+known from its last votes: with a share p of right decisions it weighs (4 p (1 - p))^s, 1 where the policy is of two
+minds and 0 where it is of one. Older votes of the same prompt count half; s > 1 because a share far from 1/2 in a few
+votes is mostly farther still in truth. Labels that the oracle proved to be the only optimum go before others.
+
+Prompts never voted on are looked at while the uncertain ones known add up to less than ``pool`` generations: they
+weigh together as much as is missing, at most one generation. So exploring stops when enough is found, and comes back
+when it has been learned. A stated share of every generation is drawn from all rows alike, whatever the votes say: no
+row is ever given up, and the same run shows what uniform drawing would give (``signal/uniform`` beside
+``signal/drawn``).
 
 The draw of a generation depends on the seed, its number and the votes, and on nothing else; votes are kept in every
 checkpoint, so a resumed run draws the same prompts. It is made when a generation begins, not in the data loader, which
@@ -26,7 +29,6 @@ from pydantic import Field
 from training.section import Section
 
 VOTES = "votes.safetensors"
-MOST_UNCERTAIN = 0.25
 
 
 class DrawSection(Section):
@@ -34,6 +36,10 @@ class DrawSection(Section):
 
     by: Literal["uniform", "uncertainty"] = "uniform"
     uniform_share: float = Field(default=0.1, ge=0.01, le=1, description="of every generation, from all rows alike")
+    sharpness: float = Field(default=2.0, gt=0, description="s of the weight")
+    pool: float = Field(
+        default=2.0, gt=0, description="generations of uncertain prompts to know of, then to stop exploring"
+    )
     tied_weight: float = Field(
         default=0.25, ge=0, le=1, description="of a row whose label is not the proven only optimum"
     )
@@ -71,10 +77,11 @@ class Votes:
         """(n,) how much each row is worth drawing, for a generation of ``prompts`` prompts."""
         seen = self.votes > 0
         share = np.divide(self.right, self.votes, out=np.zeros_like(self.right), where=seen)
-        optimistic = MOST_UNCERTAIN * min(1.0, prompts / max(int((~seen).sum()), 1))
-        return np.where(seen, share * (1 - share), optimistic) * np.where(
-            self.label_sure, 1.0, self.section.tied_weight
-        )
+        sure = np.where(self.label_sure, 1.0, self.section.tied_weight)
+        known = (4 * share * (1 - share)) ** self.section.sharpness * sure
+        missing = min(max(self.section.pool * prompts - known.sum(), 0.0), prompts)
+        unseen = np.where(seen, 0.0, sure)
+        return known + unseen * (missing / max(unseen.sum(), 1e-9))
 
     def draw(self, prompts: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows of the next generation.

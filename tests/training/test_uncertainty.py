@@ -14,12 +14,32 @@ BY = DrawSection(by="uncertainty", uniform_share=0.1)
 
 
 def test_weights_by_hand() -> None:
+    """Two prompts a generation, a pool of two: unseen rows weigh 2 together while less than 2 to 4 are known of."""
     votes = Votes(np.array([True, True, True, True, False]), BY, seed=0)
-    assert votes.weights(2).tolist() == pytest.approx([0.1, 0.1, 0.1, 0.1, 0.025])  # 1/4, two prompts' worth over five
+    assert votes.weights(2).tolist() == pytest.approx([2 / 4.25] * 4 + [0.5 / 4.25])
     votes.note(np.array([0, 1, 4]), np.array([0.5, 1.0, 0.25]), group=8)
-    assert votes.weights(2).tolist() == pytest.approx([0.25, 0.0, 0.25, 0.25, 0.25 * 0.75 / 4])
+    known = 0.25 * (4 * 0.25 * 0.75) ** 2
+    assert votes.weights(2).tolist() == pytest.approx([1, 0, 1, 1, known])
+    assert votes.weights(1).tolist() == pytest.approx([1, 0, (1 - known) / 2, (1 - known) / 2, known])
     votes.note(np.array([0]), np.array([1.0]), group=8)  # (4 / 2 + 8) of (8 / 2 + 8) right
-    assert votes.weights(2)[0] == pytest.approx(10 / 12 * 2 / 12)
+    assert votes.weights(2)[0] == pytest.approx((4 * 10 / 12 * 2 / 12) ** 2)
+
+
+def test_most_groups_get_a_signal_where_uniform_drawing_gives_two_in_five() -> None:
+    """Chances as of a model after SFT: mostly right, some prompts open. They stay as they are; a policy would learn."""
+    random = np.random.default_rng(0)
+    n, group = 20_000, 8
+    chance = random.beta(0.55, 0.2, n)
+    uniform = float(np.mean(1 - chance**group - (1 - chance) ** group))
+    votes = Votes(np.ones(n, dtype=bool), BY.model_copy(update={"uniform_share": 0.05}), seed=0)
+    shares = []
+    for _ in range(60):
+        rows, _by_weight = votes.draw(32)
+        right = random.binomial(group, chance[rows])
+        votes.note(rows, right / group, group)
+        shares.append(float(np.mean((right > 0) & (right < group))))
+    assert uniform == pytest.approx(0.42, abs=0.01)
+    assert np.mean(shares[20:]) > 0.85
 
 
 def test_draws_follow_the_weights_and_a_stated_share_does_not() -> None:
