@@ -11,6 +11,7 @@ from pipeline.bench import bench_app
 from pipeline.landscape_commands import graph_app, landscape_app
 from pipeline.learning_commands import learning_app
 from pipeline.plan_commands import plan_app
+from pipeline.training_commands import training_app
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -25,6 +26,7 @@ app.add_typer(learning_app)
 app.add_typer(landscape_app, name="landscape")
 app.add_typer(graph_app)
 app.add_typer(plan_app)
+app.add_typer(training_app)
 app.add_typer(bench_app, name="bench")
 
 if __name__ == "__main__":

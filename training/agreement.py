@@ -76,8 +76,7 @@ def agreement_callback(trainer: GRPOTrainer, prompts: Sequence[Any], tolerance: 
     class AgreementCallback(TrainerCallback):
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             if not trainer.use_vllm and state.global_step == 0:
-                difference = logp_difference(trainer, list(prompts)[:PROMPTS])
-                check(difference)
+                check(logp_difference(trainer, prompts[:PROMPTS]))
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             figures = trainer._metrics["train"].get(VLLM_FIGURE) or []

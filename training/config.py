@@ -261,6 +261,11 @@ def load_profile(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Tra
         raise ConfigurationError(f"{path} must hold keys and values; see training/profiles/pocket.yaml")
     for override in overrides:
         _apply_override(values, override)
+    return validated(values, path)
+
+
+def validated(values: dict[str, Any], path: Path) -> TrainingConfig:
+    """The configuration that the values of the file ``path`` make, every problem in one ConfigurationError."""
     try:
         return TrainingConfig.model_validate(values)
     except ValidationError as error:

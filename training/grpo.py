@@ -116,7 +116,7 @@ def run_grpo(
         )
         anchor = Anchor(config.kl, trainer)
         kept: list[Kept] = [part for part in (votes, anchor, guard) if part is not None]
-        trainer.add_callback(agreement_callback(trainer, rows["prompt"], config.logp_tolerance))
+        trainer.add_callback(agreement_callback(trainer, list(rows["prompt"]), config.logp_tolerance))
         if votes is not None and config.draw.first_votes:
             trainer.add_callback(first_votes_callback(trainer, votes, rows, config, prefill))
         trainer.add_callback(anchor_callback(anchor))

@@ -107,8 +107,9 @@ def train_to_the_end(
         trainer.remove_callback(noisy)
     with trainer.args.main_process_first(local=False):
         checkpoint = run.checkpoint()
-    for part in kept if checkpoint else ():
-        part.load(checkpoint)
+    if checkpoint is not None:
+        for part in kept:
+            part.load(checkpoint)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     step = trainer.state.global_step
     stopped = guard.go_back(trainer) if guard is not None and guard.breach is not None else None
