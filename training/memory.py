@@ -6,8 +6,8 @@ completion's, width h, n layers and a vocabulary of V:
 ===============  =============================================================================
 weights          N b, once more for the reference of GRPO where beta > 0 and no adapters are used
 training state   T (b + 8): a gradient and the two moments of Adam
-logits           2 B C V 4: of one pass and their gradient (TRL's fused head works through them in chunks: at most this)
-activations      B L h n 34 b / 2 without recomputing, B L h n b with (Korthikanti et al. 2022, section 4.1, less attention)
+logits           2 B C V 4: of one pass and their gradient; less with the fused head of TRL, which works in chunks
+activations      17 B L h n b, or B L h n b where they are recomputed (Korthikanti et al. 2022, table 2, less attention)
 cache            2 n B_gen L h b: keys and values of a generation, all heads
 ===============  =============================================================================
 """
