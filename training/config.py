@@ -12,6 +12,7 @@ import difflib
 import hashlib
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -293,7 +294,7 @@ def trainer_arguments(config: TrainingConfig, stage: Stage, output_dir: Path, **
     if unknown:
         hints = [f"{stage.value}.{key}{_nearest(key, known)}" for key in unknown]
         raise ConfigurationError(f"{kind.__name__} has no setting called {'; '.join(hints)}")
-    settings.setdefault("report_to", "none")
+    settings.setdefault("report_to", "tensorboard" if find_spec("tensorboard") else "none")
     if stage is Stage.GRPO:
         settings["reward_weights"] = list(config.rewards.values())
         settings["remove_unused_columns"] = False

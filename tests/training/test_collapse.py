@@ -14,8 +14,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from oracle.errors import TrainingError
 from training.checkpoint import newest_complete
 from training.config import Stage, load_profile
+from training.curves import draw_curves
 from training.grpo import run_grpo
 from training.launch import environment, training_command
 from training.run import weights_sha256
@@ -96,6 +98,11 @@ def test_a_sound_run_is_left_alone(frame: pd.DataFrame, sft: Path, tmp_path: Pat
     assert json.loads((run / "run.json").read_text())["stopped"] is None
     assert not (run / "guard.json").exists()
     assert pd.read_parquet(run / "held_out.parquet")["step"].tolist() == [0, 4]
+    assert list((run / "tensorboard").rglob("events.*"))
+    draw_curves(run, tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(TrainingError, match="no figures of a GRPO run"):
+        draw_curves(sft, tmp_path / "none.png")
 
 
 def test_votes_beta_and_reference_survive_kill_nine(
