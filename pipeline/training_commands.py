@@ -52,3 +52,20 @@ def migrate(
     err.print(table)
     if to is None:
         typer.echo(text, nl=False)
+
+
+@training_app.command()
+def curves(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished GRPO run, as OUT/grpo of `landoracle train`.")],
+    to: Annotated[Path | None, typer.Option("--out", help="PNG; RUN/curves.png by default.")] = None,
+) -> None:
+    """Draw a GRPO run: reward and its parts, signal, held-out decisions, length, entropy, KL.
+
+    Example: `landoracle curves runs/mine/grpo`
+    """
+    from training.curves import draw_curves
+
+    path = to or run / "curves.png"
+    with refusals():
+        draw_curves(run, path)
+    typer.echo(path)
