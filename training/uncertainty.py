@@ -2,8 +2,10 @@
 
 A group in which every sample is right, or every one wrong, teaches no decision. What the policy thinks of a prompt is
 known from its last votes: with a share p of right decisions it weighs (4 p (1 - p))^s, 1 where the policy is of two
-minds and 0 where it is of one. Older votes of the same prompt count half; s > 1 because a share far from 1/2 in a few
-votes is mostly farther still in truth. Labels that the oracle proved to be the only optimum go before others.
+minds and 0 where it is of one. Older votes of the same prompt count half. A few votes say little, so p is drawn to the
+mean of all votes as if two more had been cast for it: of a policy that is mostly right, six right votes of eight are
+mostly luck's doing, two of eight are not. With s = 8 little else than open prompts is drawn. Labels that the oracle
+proved to be the only optimum go before others.
 
 Prompts never voted on are looked at while the uncertain ones known add up to less than ``pool`` generations: they
 weigh together as much as is missing, at most one generation. So exploring stops when enough is found, and comes back
@@ -29,6 +31,7 @@ from pydantic import Field
 from training.section import Section
 
 VOTES = "votes.safetensors"
+PRIOR_VOTES = 2.0
 
 
 class DrawSection(Section):
@@ -36,9 +39,9 @@ class DrawSection(Section):
 
     by: Literal["uniform", "uncertainty"] = "uniform"
     uniform_share: float = Field(default=0.1, ge=0.01, le=1, description="of every generation, from all rows alike")
-    sharpness: float = Field(default=2.0, gt=0, description="s of the weight")
+    sharpness: float = Field(default=8.0, gt=0, description="s of the weight")
     pool: float = Field(
-        default=2.0, gt=0, description="generations of uncertain prompts to know of, then to stop exploring"
+        default=0.5, gt=0, description="generations of uncertain prompts to know of, then to stop exploring"
     )
     tied_weight: float = Field(
         default=0.25, ge=0, le=1, description="of a row whose label is not the proven only optimum"
@@ -76,7 +79,8 @@ class Votes:
     def weights(self, prompts: int) -> np.ndarray:
         """(n,) how much each row is worth drawing, for a generation of ``prompts`` prompts."""
         seen = self.votes > 0
-        share = np.divide(self.right, self.votes, out=np.zeros_like(self.right), where=seen)
+        mean = self.right.sum() / max(self.votes.sum(), 1.0)
+        share = np.where(seen, (self.right + PRIOR_VOTES * mean) / (self.votes + PRIOR_VOTES), 0.0)
         sure = np.where(self.label_sure, 1.0, self.section.tied_weight)
         known = (4 * share * (1 - share)) ** self.section.sharpness * sure
         missing = min(max(self.section.pool * prompts - known.sum(), 0.0), prompts)

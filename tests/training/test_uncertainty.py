@@ -10,7 +10,7 @@ import pytest
 
 from training.uncertainty import DrawSection, Votes, votes_on
 
-BY = DrawSection(by="uncertainty", uniform_share=0.1)
+BY = DrawSection(by="uncertainty", uniform_share=0.1, sharpness=2, pool=2)
 
 
 def test_weights_by_hand() -> None:
@@ -18,11 +18,14 @@ def test_weights_by_hand() -> None:
     votes = Votes(np.array([True, True, True, True, False]), BY, seed=0)
     assert votes.weights(2).tolist() == pytest.approx([2 / 4.25] * 4 + [0.5 / 4.25])
     votes.note(np.array([0, 1, 4]), np.array([0.5, 1.0, 0.25]), group=8)
-    known = 0.25 * (4 * 0.25 * 0.75) ** 2
-    assert votes.weights(2).tolist() == pytest.approx([1, 0, 1, 1, known])
-    assert votes.weights(1).tolist() == pytest.approx([1, 0, (1 - known) / 2, (1 - known) / 2, known])
+    mean = (4 + 8 + 2) / 24  # of all votes; it counts as two votes more
+    open_, right, wrong = ((4 * p * (1 - p)) ** 2 for p in ((k + 2 * mean) / 10 for k in (4, 8, 2)))
+    missing = 4 - (open_ + right + wrong / 4)
+    assert votes.weights(2)[[0, 1, 4]].tolist() == pytest.approx([open_, right, wrong / 4])
+    assert votes.weights(2)[2:4].tolist() == pytest.approx([min(missing, 2) / 2] * 2)
     votes.note(np.array([0]), np.array([1.0]), group=8)  # (4 / 2 + 8) of (8 / 2 + 8) right
-    assert votes.weights(2)[0] == pytest.approx((4 * 10 / 12 * 2 / 12) ** 2)
+    p = (10 + 2 * 20 / 28) / 14
+    assert votes.weights(2)[0] == pytest.approx((4 * p * (1 - p)) ** 2)
 
 
 def test_most_groups_get_a_signal_where_uniform_drawing_gives_two_in_five() -> None:
@@ -31,7 +34,7 @@ def test_most_groups_get_a_signal_where_uniform_drawing_gives_two_in_five() -> N
     n, group = 20_000, 8
     chance = random.beta(0.55, 0.2, n)
     uniform = float(np.mean(1 - chance**group - (1 - chance) ** group))
-    votes = Votes(np.ones(n, dtype=bool), BY.model_copy(update={"uniform_share": 0.05}), seed=0)
+    votes = Votes(np.ones(n, dtype=bool), DrawSection(by="uncertainty", uniform_share=0.05), seed=0)
     shares = []
     for _ in range(60):
         rows, _by_weight = votes.draw(32)
@@ -39,7 +42,7 @@ def test_most_groups_get_a_signal_where_uniform_drawing_gives_two_in_five() -> N
         votes.note(rows, right / group, group)
         shares.append(float(np.mean((right > 0) & (right < group))))
     assert uniform == pytest.approx(0.42, abs=0.01)
-    assert np.mean(shares[20:]) > 0.85
+    assert np.mean(shares[20:]) > 0.88
 
 
 def test_draws_follow_the_weights_and_a_stated_share_does_not() -> None:
@@ -47,12 +50,12 @@ def test_draws_follow_the_weights_and_a_stated_share_does_not() -> None:
     votes = Votes(np.ones(n, dtype=bool), BY, seed=1)
     share = np.zeros(n)
     share[:100] = 0.5
-    votes.note(np.arange(n), share, group=8)
+    votes.note(np.arange(n), share, group=1000)
     counts, uniform = np.zeros(n), 0
     for _ in range(300):
         rows, by_weight = votes.draw(20)
         assert len(set(rows.tolist())) == 20
-        assert (rows[by_weight] < 100).all()
+        assert (rows[by_weight] < 100).mean() > 0.8
         counts[rows] += 1
         uniform += int((~by_weight).sum())
     assert uniform / 6000 == pytest.approx(0.1, abs=0.015)
@@ -62,9 +65,8 @@ def test_draws_follow_the_weights_and_a_stated_share_does_not() -> None:
 def test_a_pool_too_small_is_filled_up_and_a_dataset_too_small_repeats() -> None:
     votes = Votes(np.ones(6, dtype=bool), BY, seed=0)
     votes.note(np.arange(6), np.array([0.5, 0, 0, 0, 1, 1]), group=4)
-    rows, by_weight = votes.draw(5)
+    rows, _by_weight = votes.draw(5)
     assert len(set(rows.tolist())) == 5
-    assert by_weight.sum() <= 1
     assert len(votes.draw(9)[0]) == 9
 
 
