@@ -14,6 +14,7 @@ from pipeline.landscape_commands import graph_app, landscape_app
 from pipeline.launch_commands import launch_app
 from pipeline.learning_commands import learning_app
 from pipeline.plan_commands import plan_app
+from pipeline.training_commands import training_app
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -31,6 +32,7 @@ app.add_typer(launch_app, name="launch")
 app.add_typer(landscape_app, name="landscape")
 app.add_typer(graph_app)
 app.add_typer(plan_app)
+app.add_typer(training_app)
 app.add_typer(bench_app, name="bench")
 
 if __name__ == "__main__":

@@ -9,11 +9,24 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Protocol
 
 from oracle.files import write_json
 
 INVENTORY = "inventory.json"
 PREFIX = "checkpoint-"
+
+
+class Kept(Protocol):
+    """A part of a run's state that the trainer's own checkpoint lacks: votes, KL anchor, guard."""
+
+    def save(self, checkpoint: Path) -> None:
+        """Write it into a checkpoint that is not yet sealed."""
+        ...
+
+    def load(self, checkpoint: Path) -> None:
+        """Take it from a complete checkpoint."""
+        ...
 
 
 def step_of(checkpoint: Path) -> int:

@@ -12,15 +12,20 @@ import difflib
 import hashlib
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from oracle.errors import ConfigurationError
 from prompts.config import PromptConfig, Style
-from training.rewards import DEFAULT_WEIGHTS, REGISTRY
+from training.guard import GuardSection
+from training.kl import KLSection
+from training.rewards import DEFAULT_WEIGHTS, REGISTRY, LengthSection, RegretSection, Reward, build_rewards, is_known
+from training.section import Section
+from training.uncertainty import DrawSection
 
 if TYPE_CHECKING:
     from trl import GRPOConfig, SFTConfig
@@ -73,11 +78,7 @@ class Stage(StrEnum):
     GRPO = "grpo"
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class LoraSection(_Section):
+class LoraSection(Section):
     """Low-rank adapters (peft) instead of full fine-tuning; merged into the weights when a run ends."""
 
     rank: int = Field(default=16, ge=1)
@@ -86,7 +87,7 @@ class LoraSection(_Section):
     target_modules: str | list[str] = Field(default="all-linear", description="peft's target_modules")
 
 
-class ModelSection(_Section):
+class ModelSection(Section):
     """Where the model that SFT starts from comes from."""
 
     kind: Literal["pocket", "smollm2", "hub"] = Field(
@@ -112,14 +113,14 @@ class ModelSection(_Section):
         return self
 
 
-class RepetitionSection(_Section):
+class RepetitionSection(Section):
     """Settings of ``repetition_penalty``."""
 
     ngram: int = Field(default=3, ge=1)
     max_penalty: float = Field(default=-1.0, le=0, description="penalty of a text that only repeats; 0 or negative")
 
 
-class EvaluationSection(_Section):
+class EvaluationSection(Section):
     """What is evaluated and how much of it."""
 
     splits: tuple[str, ...] = ("held_out_block", "held_out_landscape")
@@ -130,7 +131,7 @@ class EvaluationSection(_Section):
     max_completion_length: int | None = Field(default=None, ge=1, description="tokens; None = as in grpo")
 
 
-class TrainingConfig(_Section):
+class TrainingConfig(Section):
     """A whole run; see ``training/profiles`` for complete ones."""
 
     profile: str = Field(description="name of the profile, printed in reports")
@@ -140,9 +141,20 @@ class TrainingConfig(_Section):
     grpo: dict[str, Any] = Field(default_factory=dict, description="settings of trl.GRPOConfig; `beta` is explicit")
     rewards: dict[str, float] = Field(default_factory=lambda: dict(DEFAULT_WEIGHTS), description="weight by name")
     repetition: RepetitionSection = RepetitionSection()
+    regret: RegretSection = RegretSection()
+    length: LengthSection = LengthSection()
+    decision_reward: str = Field(
+        default="lu_reward", description="the reward that judges the decision: the gate and the draw read it"
+    )
+    draw: DrawSection = DrawSection()
+    kl: KLSection = KLSection()
+    guard: GuardSection = GuardSection()
+    logp_tolerance: float = Field(
+        default=0.05, gt=0, description="mean difference of log-probabilities, generator against trainer, nats"
+    )
     gate_on_decision: bool = Field(
         default=True,
-        description="a GRPO group of well-formed samples with equal land-use rewards moves nothing",
+        description="a GRPO group of well-formed samples with equal decision rewards moves nothing",
     )
     allow_zero_beta: bool = Field(default=False, description="permit beta 0, the run without a KL anchor")
     max_train_rows: int | None = Field(
@@ -157,7 +169,7 @@ class TrainingConfig(_Section):
     @field_validator("rewards")
     @classmethod
     def _known_rewards(cls, value: dict[str, float]) -> dict[str, float]:
-        unknown = [n for n in value if n not in REGISTRY]
+        unknown = [n for n in value if not is_known(n)]
         if unknown or not value:
             raise ValueError(f"unknown reward {', '.join(unknown) or '(none given)'}; known are {', '.join(REGISTRY)}")
         return value
@@ -170,6 +182,8 @@ class TrainingConfig(_Section):
         ]
         if self.grpo:
             problems += self._beta_problems()
+        if self.kl.reset_every is not None and self.model.lora is not None:
+            problems.append("kl.reset_every moves a full reference model; with model.lora the reference is the base")
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -182,6 +196,8 @@ class TrainingConfig(_Section):
             return [f"grpo.beta must be a number of 0 or more, not {beta!r}"]
         if beta == 0 and not self.allow_zero_beta:
             return ["grpo.beta is 0: without the KL anchor the policy collapses; allow_zero_beta: true permits it"]
+        if beta == 0 and self.kl != KLSection():
+            return ["grpo.beta is 0, so there is no KL term for the section kl to steer"]
         return []
 
     @property
@@ -207,6 +223,19 @@ class TrainingConfig(_Section):
     def sha256(self) -> str:
         """Hash of the configuration's canonical JSON."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+
+def profile_rewards(config: TrainingConfig, prefill: str) -> list[Reward]:
+    """The rewards of a profile, with its settings."""
+    return build_rewards(
+        list(config.rewards),
+        prefill=prefill,
+        thinks=config.thinks,
+        ngram=config.repetition.ngram,
+        max_penalty=config.repetition.max_penalty,
+        regret=config.regret,
+        length=config.length,
+    )
 
 
 def load_profile(name_or_path: str | Path, overrides: Sequence[str] = ()) -> TrainingConfig:
@@ -238,6 +267,11 @@ def load_profile(name_or_path: str | Path, overrides: Sequence[str] = ()) -> Tra
         raise ConfigurationError(f"{path} must hold keys and values; see training/profiles/pocket.yaml")
     for override in overrides:
         _apply_override(values, override)
+    return validated(values, path)
+
+
+def validated(values: dict[str, Any], path: Path) -> TrainingConfig:
+    """The configuration that the values of the file ``path`` make, every problem in one ConfigurationError."""
     try:
         return TrainingConfig.model_validate(values)
     except ValidationError as error:
@@ -265,7 +299,7 @@ def trainer_arguments(config: TrainingConfig, stage: Stage, output_dir: Path, **
     if unknown:
         hints = [f"{stage.value}.{key}{_nearest(key, known)}" for key in unknown]
         raise ConfigurationError(f"{kind.__name__} has no setting called {'; '.join(hints)}")
-    settings.setdefault("report_to", "none")
+    settings.setdefault("report_to", "tensorboard" if find_spec("tensorboard") else "none")
     if stage is Stage.GRPO:
         settings["reward_weights"] = list(config.rewards.values())
         settings["remove_unused_columns"] = False

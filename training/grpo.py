@@ -4,10 +4,17 @@ TRL's ``GRPOTrainer`` with the rewards of :mod:`training.rewards`. The policy st
 KL anchor is that same run, also after a resume: the trainer is always built from the SFT folder, and a checkpoint is
 only ever loaded into it.
 
-One change to the trainer. In a group whose samples all decide alike, differences of format or repetition are all that
-is left, and scaling blows them up into advantages as large as any. So once every sample of a group is well-formed and
-all have the same land-use reward, the group moves nothing. ``no_decision_signal_frac`` logs the share of groups whose
-land-use rewards are all equal, gated or not.
+What is added to the trainer, each in a file of its own:
+
+:mod:`training.gate`         a group in which all decide alike moves nothing
+:mod:`training.uncertainty`  prompts are drawn by how uncertain the policy is about them
+:mod:`training.kl`           the weight of the KL term follows a schedule or a target; the reference may move
+:mod:`training.guard`        a run that collapses is stopped and goes back to its best weights
+:mod:`training.agreement`    generator and trainer are compared before the first step
+
+Logged beside TRL's own figures: ``decision_signal_frac`` and ``no_decision_signal_frac``, the shares of groups whose
+decisions differ or not; ``no_decision_signal_advantage_share``, how much of all |advantage| the latter own while
+nothing is gated.
 """
 
 from __future__ import annotations
@@ -16,20 +23,32 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from oracle.errors import ConfigurationError, TrainingError
-from training.config import Stage, TrainingConfig, trainer_arguments
+from training.agreement import agreement_callback
+from training.checkpoint import Kept
+from training.config import Stage, TrainingConfig, profile_rewards, trainer_arguments
 from training.encode import template_prefill
+from training.gate import gate, silent_advantage_share, silent_groups
+from training.generate import generate
+from training.generation_batch import generation_batch
+from training.guard import EVIDENCE, KEPT_COMPLETIONS, Guard, answer_figures, guard_callback, held_out_sample
+from training.kl import Anchor, anchor_callback
 from training.models import load_tokenizer, lora
-from training.rewards import build_rewards
-from training.run import COMPLETIONS, RunFolder, StopRequest, open_run
+from training.run import COMPLETIONS, HELD_OUT, RunFolder, StopRequest, open_run
 from training.trainer import run_callback, train_to_the_end, training_rows, use_threads
-from training.turn import text_of
+from training.turn import read_turn, text_of
+from training.uncertainty import Votes, votes_on
 
 if TYPE_CHECKING:
     import torch
+    from transformers import TrainerCallback
     from trl import GRPOTrainer
+
+COLUMNS = ("prompt_id", "prompt", "answer", "classes", "regret")
+"""Of the dataset's columns, those that rewards see; the first four are needed."""
 
 
 def run_grpo(
@@ -46,9 +65,10 @@ def run_grpo(
     Parameters
     ----------
     frame : DataFrame
-        A prompt dataset's rows: ``prompt``, ``answer``, ``classes``, ``prompt_id``, ``split``.
+        A prompt dataset's rows: ``prompt``, ``answer``, ``classes``, ``prompt_id``, ``split``; ``status`` and
+        ``regret`` where it has them. Held-out rows are only looked at, by the guard.
     config : TrainingConfig
-        Its ``grpo``, ``rewards`` and ``model`` sections; ``beta`` is explicit.
+        Its ``grpo``, ``rewards``, ``draw``, ``kl``, ``guard`` and ``model`` sections; ``beta`` is explicit.
     out : Path
         The run's folder (:mod:`training.run`).
     start : Path
@@ -79,94 +99,191 @@ def run_grpo(
     rows = training_rows(frame, config)
     with open_run(out, Stage.GRPO, config, dataset_sha256, start) as run:
         args = trainer_arguments(config, Stage.GRPO, run.trainer_dir)
-        unit = resume_unit(args.steps_per_generation, args.num_iterations, args.gradient_accumulation_steps)
-        if args.save_strategy == "steps" and args.save_steps % unit:
-            raise ConfigurationError(
-                f"grpo.save_steps {args.save_steps} must be a multiple of {unit}, the steps that share one generation; "
-                "else a resumed run differs from an uninterrupted one"
-            )
+        batch = generation_batch(config)
+        if batch.problems:
+            raise ConfigurationError("; ".join(batch.problems))
         tokenizer = load_tokenizer(start)
-        columns = {name: rows[name].tolist() for name in ("prompt_id", "prompt", "answer", "classes")}
-        trainer = gated_trainer(run)(
+        prefill = template_prefill(tokenizer)
+        votes = votes_on(rows, config.draw, config.seed)
+        guard = Guard(config.guard, run.trainer_dir, run.partial / EVIDENCE) if config.guard.on else None
+        trainer = landoracle_trainer(run, prefill, votes, guard)(
             model=str(start),
-            reward_funcs=build_rewards(
-                list(config.rewards),
-                prefill=template_prefill(tokenizer),
-                thinks=config.thinks,
-                ngram=config.repetition.ngram,
-                max_penalty=config.repetition.max_penalty,
-            ),
+            reward_funcs=profile_rewards(config, prefill),
             args=args,
-            train_dataset=Dataset.from_dict(columns),
+            train_dataset=Dataset.from_dict({name: rows[name].tolist() for name in COLUMNS if name in rows}),
             processing_class=tokenizer,
             peft_config=lora(config.model),
-            callbacks=[run_callback(run, stop, unit=unit)],
         )
-        return train_to_the_end(trainer, run, stop, tokenizer)
+        anchor = Anchor(config.kl, trainer)
+        kept: list[Kept] = [part for part in (votes, anchor, guard) if part is not None]
+        trainer.add_callback(agreement_callback(trainer, list(rows["prompt"]), config.logp_tolerance))
+        if votes is not None and config.draw.first_votes:
+            trainer.add_callback(first_votes_callback(trainer, votes, rows, config, prefill))
+        trainer.add_callback(anchor_callback(anchor))
+        if guard is not None:
+            sample = held_out_sample(frame, config.guard, config.seed)
+            trainer.add_callback(
+                guard_callback(
+                    guard,
+                    trainer,
+                    sample,
+                    lambda trainer, rows: decided_rightly(trainer, rows, config, prefill),
+                    lambda row: run.append(HELD_OUT, row),
+                )
+            )
+        trainer.add_callback(run_callback(run, stop, unit=batch.resume_unit, kept=kept))
+        return train_to_the_end(trainer, run, stop, tokenizer, kept=kept, guard=guard)
 
 
-def resume_unit(steps_per_generation: int, num_iterations: int, accumulation: int) -> int:
-    """Optimizer steps after which a generation is used up: a resumed run is exact at multiples of it only.
-
-    TRL generates once in ``steps_per_generation * num_iterations`` forward passes, of which ``accumulation`` make an
-    optimizer step, and a checkpoint does not hold completions.
-    """
-    return math.lcm(steps_per_generation * num_iterations, accumulation) // accumulation
+def decided_rightly(trainer: GRPOTrainer, rows: pd.DataFrame, config: TrainingConfig, prefill: str) -> float:
+    """Share of ``rows`` that the policy decides as the oracle does, greedily; random numbers stay as they were."""
+    return float(_right(trainer, rows, config, prefill, label="held out").mean())
 
 
-def gate(rewards: torch.Tensor, names: list[str], group: int) -> tuple[torch.Tensor, float]:
-    """Give every sample of a group without a decision signal the group's mean, so that its advantages are 0.
+def first_votes_callback(
+    trainer: GRPOTrainer, votes: Votes, rows: pd.DataFrame, config: TrainingConfig, prefill: str
+) -> TrainerCallback:
+    """The callback that votes on ``draw.first_votes`` rows with the start weights, so that drawing knows some."""
+    from accelerate.utils import broadcast_object_list
+    from transformers import TrainerCallback
+
+    group = generation_batch(config).group
+
+    class FirstVotesCallback(TrainerCallback):
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            if state.global_step:
+                return
+            chosen, _by_weight = votes.draw(min(config.draw.first_votes, len(rows)))
+            asked = rows.iloc[chosen.repeat(group)]
+            right = _right(trainer, asked, config, prefill, label="first votes", temperature=args.temperature)
+            share = [right.reshape(-1, group).mean(axis=1)]
+            broadcast_object_list(share)
+            votes.note(chosen, share[0], group)
+
+    return FirstVotesCallback()
+
+
+def _right(
+    trainer: GRPOTrainer,
+    rows: pd.DataFrame,
+    config: TrainingConfig,
+    prefill: str,
+    *,
+    label: str,
+    temperature: float = 0.0,
+) -> np.ndarray:
+    import torch
+
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    training = model.training
+    with torch.random.fork_rng():
+        written = generate(
+            model,
+            trainer.processing_class,
+            list(rows["prompt"]),
+            max_new_tokens=config.max_completion_length,
+            batch=config.evaluation.batch,
+            temperature=temperature,
+            seed=config.seed,
+            label=label,
+        )
+    model.train(training)
+    return np.array(
+        [
+            read_turn(said.text, allowed, prefill).decision == answer
+            for said, allowed, answer in zip(written, rows["classes"], rows["answer"], strict=True)
+        ]
+    )
+
+
+def landoracle_trainer(run: RunFolder, prefill: str, votes: Votes | None, guard: Guard | None) -> type[GRPOTrainer]:
+    """``GRPOTrainer`` that draws prompts by votes, gates groups, feeds the guard and keeps completions now and then.
 
     Parameters
     ----------
-    rewards : Tensor
-        (n, R) rewards apart, groups of ``group`` rows after each other.
-    names : list of str
-        The R names.
-    group : int
-        Samples per prompt.
-
-    Returns
-    -------
-    Tensor, float
-        (n, R) rewards with the gated groups' replaced, and the share of groups whose land-use rewards are all equal.
-        Without ``lu_reward`` nothing is gated; without ``format_reward`` every sample counts as well-formed.
+    run : RunFolder
+        Where completions go; its configuration decides on the gate.
+    prefill : str
+        How turns are read.
+    votes : Votes, optional
+        Drawn from and added to; None = TRL's own order of prompts.
+    guard : Guard, optional
+        Gets the figures of every generation.
     """
-    if "lu_reward" not in names:
-        return rewards, 0.0
-    grouped = rewards.view(-1, group, len(names))
-    decided = grouped[:, :, names.index("lu_reward")]
-    silent = (decided == decided[:, :1]).all(dim=1)
-    gated = silent
-    if "format_reward" in names:
-        gated = silent & (grouped[:, :, names.index("format_reward")] == 1).all(dim=1)
-    levelled = grouped.mean(dim=1, keepdim=True).expand_as(grouped)
-    return levelled.where(gated[:, None, None], grouped).reshape_as(rewards), float(silent.float().mean())
-
-
-def gated_trainer(run: RunFolder) -> type[GRPOTrainer]:
-    """``GRPOTrainer`` that gates groups on the decision and keeps a group of completions now and then."""
     import torch
+    from accelerate.utils import gather_object
     from trl import GRPOTrainer
 
-    class DecisionGatedTrainer(GRPOTrainer):
+    config = run.config
+
+    class LandoracleTrainer(GRPOTrainer):
+        def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
+            if votes is not None and self.model.training:
+                inputs = self._drawn(len(inputs))
+            return super()._generate_and_score_completions(inputs)
+
+        def _drawn(self, local: int) -> list[dict[str, Any]]:
+            """This process's part of a generation; every process makes the same draw."""
+            assert votes is not None
+            everywhere = local * self.accelerator.num_processes
+            self._rows, self._by_weight = votes.draw(everywhere // self.num_generations)
+            repeated = self._rows.repeat(self.num_generations)
+            first = local * self.accelerator.process_index
+            return [self.train_dataset[int(row)] for row in repeated[first : first + local]]
+
         def _calculate_rewards(
             self, inputs: list[dict[str, Any]], prompts: list[Any], completions: list[Any], completion_ids: list[Any]
         ) -> torch.Tensor:
             rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids)
             if bool(torch.isnan(rewards).any()):
                 raise TrainingError("a reward gave no number; TRL would count it as 0")
-            group = self.num_generations if self.model.training else self.num_generations_eval
-            self._keep_completions(inputs, completions, rewards, group)
-            levelled, silent = gate(rewards, self.reward_func_names, group)
-            self._log_metric("no_decision_signal_frac", silent)
-            return levelled if run.config.gate_on_decision else rewards
+            training = self.model.training
+            group = self.num_generations if training else self.num_generations_eval
+            names, decision = self.reward_func_names, config.decision_reward
+            silent = silent_groups(rewards, names, group, decision)
+            if training:
+                self._keep_completions(inputs, completions, rewards, group)
+                self._take_votes(rewards, silent, group)
+                self._feed_guard(inputs, completions)
+            share = silent_advantage_share(
+                rewards, self.reward_weights.to(rewards.device), names, group, self.scale_rewards, decision
+            )
+            self._log_metric("no_decision_signal_frac", float(silent.float().mean()))
+            self._log_metric("decision_signal_frac", 1 - float(silent.float().mean()))
+            self._log_metric("no_decision_signal_advantage_share", share)
+            return gate(rewards, names, group, decision) if config.gate_on_decision else rewards
+
+        def _take_votes(self, rewards: torch.Tensor, silent: torch.Tensor, group: int) -> None:
+            if votes is None or config.decision_reward not in self.reward_func_names:
+                return
+            decided = rewards[:, self.reward_func_names.index(config.decision_reward)].view(-1, group)
+            votes.note(self._rows, decided.clamp(0, 1).mean(dim=1).cpu().numpy(), group)
+            signal = ~silent.cpu().numpy()
+            for name, part in (("signal/drawn", self._by_weight), ("signal/uniform", ~self._by_weight)):
+                if part.any():
+                    self._log_metric(name, float(signal[part].mean()))
+
+        def _feed_guard(self, inputs: list[dict[str, Any]], completions: list[Any]) -> None:
+            if guard is None:
+                return
+            turns = gather_object(
+                [
+                    read_turn(said, row["classes"], prefill, thinks=config.thinks)
+                    for said, row in zip(completions, inputs, strict=True)
+                ]
+            )
+            figures = answer_figures(turns, len(inputs[0]["classes"]))
+            for name, value in figures.items():
+                if not math.isnan(value):
+                    self._log_metric(f"completions/{name}", value)
+            guard.note({**figures, "clipped": self._metrics["train"]["completions/clipped_ratio"][-1]})
+            guard.completions = [{"decision": t.decision, "text": t.text} for t in turns[:KEPT_COMPLETIONS]]
 
         def _keep_completions(
             self, inputs: list[dict[str, Any]], completions: list[Any], rewards: torch.Tensor, group: int
         ) -> None:
             step = self.state.global_step + 1
-            if not self.accelerator.is_main_process or (step - 1) % run.config.completions_every:
+            if not self.accelerator.is_main_process or (step - 1) % config.completions_every:
                 return
             for row, said, values in zip(inputs[:group], completions[:group], rewards[:group].tolist(), strict=True):
                 apart = dict(zip(self.reward_func_names, values, strict=True))
@@ -181,4 +298,4 @@ def gated_trainer(run: RunFolder) -> type[GRPOTrainer]:
                     },
                 )
 
-    return DecisionGatedTrainer
+    return LandoracleTrainer

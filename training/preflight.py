@@ -11,10 +11,11 @@ import pandas as pd
 from oracle.errors import ConfigurationError, TrainingError, name_some
 from training.config import Stage, TrainingConfig, trainer_arguments
 from training.encode import prompt_ids, template_prefill
-from training.grpo import resume_unit
+from training.generation_batch import generation_batch
+from training.memory import device_bytes, memory_problem, model_size, needed_bytes
 from training.models import load_tokenizer, pocket_tokenizer, start_weights
+from training.rewards import build_rewards
 from training.trainer import training_rows
-from training.turn import read_turn
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -86,7 +87,9 @@ def problems(
         tokenizer = _tokenizer(rows, config, start, cache)
     except TrainingError as error:
         return [*found, str(error)]
-    return found + _gold_problems(rows, config, tokenizer) + _length_problems(frame, config, tokenizer)
+    found += _gold_problems(rows, config, tokenizer)
+    lengths, longest = _length_problems(frame, config, tokenizer)
+    return found + lengths + _memory_problems(config, stage, start, longest, cpu)
 
 
 def _variant_problems(frame: pd.DataFrame, config: TrainingConfig) -> list[str]:
@@ -124,31 +127,15 @@ def _group_problems(config: TrainingConfig) -> list[str]:
     settings = config.grpo
     if not settings:
         return [f"profile {config.profile!r} has no grpo section; beta at least is needed"]
-    found = []
-    group = settings.get("num_generations", 8)
-    accumulation = settings.get("gradient_accumulation_steps", 1)
-    per_step = settings.get("per_device_train_batch_size", 8) * config.processes
-    generation = settings.get("generation_batch_size") or per_step * settings.get("steps_per_generation", accumulation)
-    if generation % group:
-        found.append(
-            f"grpo.num_generations {group} must divide the completions of one generation, {generation} "
-            f"(per_device_train_batch_size x processes x steps_per_generation)"
-        )
-    unit = resume_unit(max(generation // per_step, 1), settings.get("num_iterations", 1), accumulation)
-    save_steps = settings.get("save_steps", 500)
-    if settings.get("save_strategy", "steps") == "steps" and save_steps % unit:
-        found.append(
-            f"grpo.save_steps {save_steps} must be a multiple of {unit}, the steps that share one generation; "
-            "else a resumed run differs from an uninterrupted one"
-        )
-    if "lu_reward" not in config.rewards:
-        found.append("rewards has no lu_reward: nothing would reward the right decision")
+    found = list(generation_batch(config).problems)
+    if config.decision_reward not in config.rewards:
+        found.append(f"rewards has no {config.decision_reward}: nothing would reward the right decision")
     if settings.get("repetition_penalty", 1.0) != 1.0:
         found.append("grpo.repetition_penalty bends sampling; the reward of that name stands under rewards")
     if settings.get("top_p", 1.0) != 1.0 or settings.get("top_k", 0) not in (0, None) or settings.get("min_p"):
         found.append("grpo.top_p, top_k and min_p must stay off: they bias the policy ratio")
     if settings.get("sync_ref_model"):
-        found.append("grpo.sync_ref_model moves the KL anchor, which no checkpoint keeps")
+        found.append("grpo.sync_ref_model moves the KL anchor, which no checkpoint of TRL keeps; write kl.reset_every")
     return found
 
 
@@ -172,20 +159,23 @@ def _gold_problems(rows: pd.DataFrame, config: TrainingConfig, tokenizer: PreTra
             "the model's chat template opens a think block, but the prompts ask for the answer only: use style think, "
             "or a model without that template"
         )
-    golden = [
-        read_turn(target, classes, opened, thinks=config.thinks)
-        for target, classes in zip(rows["target"], rows["classes"], strict=True)
-    ]
-    wrong = np.array([t.decision != a or not t.well_formed for t, a in zip(golden, rows["answer"], strict=True)])
-    if (wrong & ~foreign).any():
+    known = rows[~foreign]
+    columns = {"answer": list(known["answer"]), "classes": list(known["classes"])}
+    rewards = build_rewards(["lu_reward", "format_reward"], prefill=opened, thinks=config.thinks)
+    scores = [reward(list(known["prompt"]), list(known["target"]), **columns) for reward in rewards]
+    wrong = (np.array(scores) != 1).any(axis=0)
+    if wrong.any():
         found.append(
-            f"a gold target must be well-formed and decide for the oracle's class; {int(wrong.sum())} do not "
-            f"({name_some(ids[wrong])})"
+            f"a gold target must be well-formed and decide for the oracle's class, so that lu_reward and format_reward "
+            f"are 1; {int(wrong.sum())} do not ({name_some(ids[~foreign][wrong])})"
         )
     return found
 
 
-def _length_problems(frame: pd.DataFrame, config: TrainingConfig, tokenizer: PreTrainedTokenizerBase) -> list[str]:
+def _length_problems(
+    frame: pd.DataFrame, config: TrainingConfig, tokenizer: PreTrainedTokenizerBase
+) -> tuple[list[str], int]:
+    """Problems of length, and the tokens of the longest prompt."""
     used = frame[frame["split"].isin(["train", *config.evaluation.splits])]
     characters = used["prompt"].map(lambda messages: sum(len(m["content"]) for m in messages))
     used = used.loc[characters.sort_values(ascending=False, kind="stable").index[:AUDITED]]
@@ -208,4 +198,18 @@ def _length_problems(frame: pd.DataFrame, config: TrainingConfig, tokenizer: Pre
             f"a target has up to {targets.max()} tokens, but completions are cut at {room} "
             f"(grpo.max_completion_length) in {int(cut.sum())} rows ({name_some(ids[cut])})"
         )
-    return found
+    return found, int(prompts.max())
+
+
+def _memory_problems(
+    config: TrainingConfig, stage: Stage, start: str | Path | None, prompt_tokens: int, cpu: bool
+) -> list[str]:
+    """Where the start weights are a local folder: whether a run is likely to fit this machine's device."""
+    size = model_size(Path(start)) if start is not None and Path(start).is_dir() else None
+    if size is None or (cpu and not config.section(stage).get("use_cpu")):
+        return []  # no weights at hand, or a profile for another machine
+    on_cpu = bool(config.section(stage).get("use_cpu"))
+    shared = config.section(stage).get("use_vllm") and config.section(stage).get("vllm_mode", "colocate") == "colocate"
+    share = config.section(stage).get("vllm_gpu_memory_utilization", 0.3) if shared else 0.0
+    problem = memory_problem(needed_bytes(size, config, stage, prompt_tokens), device_bytes(cpu=on_cpu), share)
+    return [problem] if problem else []

@@ -8,6 +8,8 @@ checkpoints go and the folder is moved into place:
 ``model.safetensors``    final weights, with configuration and tokenizer beside them
 ``metrics.parquet``      one row per logged step
 ``completions.parquet``  sampled completions with their rewards (GRPO)
+``held_out.parquet``     share of a small held-out sample decided rightly, by step (GRPO with its guard)
+``guard.json``           why the guard stopped the run, with the evidence (:mod:`training.guard`); mostly absent
 ``run.json``             configuration, seed, versions, hashes of dataset and start weights, wall time
 =======================  =============================================================================
 
@@ -40,7 +42,8 @@ from training.checkpoint import newest_complete, step_of
 from training.config import Stage, TrainingConfig
 
 VERSIONS = ("landoracle", "torch", "transformers", "trl", "peft", "tokenizers", "accelerate", "datasets", "numpy")
-METRICS, COMPLETIONS, RUN = "metrics", "completions", "run.json"
+METRICS, COMPLETIONS, HELD_OUT, RUN = "metrics", "completions", "held_out", "run.json"
+TABLES = (METRICS, COMPLETIONS, HELD_OUT)
 
 
 class RunInterrupted(TrainingError):
@@ -87,19 +90,22 @@ class RunFolder:
     def checkpoint(self) -> Path | None:
         """The checkpoint to go on from; figures written after it are forgotten, as they will come again."""
         found = newest_complete(self.trainer_dir) if self.trainer_dir.is_dir() else None
-        last = step_of(found) if found else 0
-        for name in (METRICS, COMPLETIONS):
+        last = step_of(found) if found else -1
+        for name in TABLES:
             self._write(name, [row for row in self._read(name) if row["step"] <= last])
         return found
 
     def append(self, name: str, row: dict[str, Any]) -> None:
-        """Add a row with a ``step`` to ``metrics`` or ``completions``."""
+        """Add a row with a ``step`` to one of the tables."""
         with (self.partial / f"{name}.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
-    def finish(self) -> Path:
-        """Turn the partial folder, into which the final weights were written, into the finished run."""
-        for name in (METRICS, COMPLETIONS):
+    def finish(self, stopped: str | None = None) -> Path:
+        """Turn the partial folder, into which the final weights were written, into the finished run.
+
+        ``stopped`` says why it did not train to its last step.
+        """
+        for name in TABLES:
             rows = self._read(name)
             if rows:
                 table = pd.DataFrame(rows)
@@ -115,6 +121,7 @@ class RunFolder:
             "weights_sha256": weights_sha256(self.partial),
             "profile": self.config.profile,
             "seed": self.config.seed,
+            "stopped": stopped,
             "wall_time_s": round(time.monotonic() - self.started, 1),
             "versions": installed_versions(),
             "config": self.config.model_dump(mode="json"),

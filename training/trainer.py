@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from oracle.errors import TrainingError
-from training.checkpoint import PREFIX, seal
+from training.checkpoint import PREFIX, Kept, seal
 from training.config import TrainingConfig
+from training.guard import Guard
 from training.models import save_merged
 from training.progress import Progress
 from training.run import METRICS, RunFolder, RunInterrupted, StopRequest
@@ -18,12 +21,19 @@ if TYPE_CHECKING:
     from transformers import Trainer, TrainerCallback
 
 # Figures worth a place in the progress line, where the trainer logs them.
-SHOWN = {"loss": "loss", "mean_token_accuracy": "tokens right", "rewards/lu_reward/mean": "land use", "kl": "kl"}
+SHOWN = {
+    "loss": "loss",
+    "mean_token_accuracy": "tokens right",
+    "reward": "reward",
+    "rewards/lu_reward/mean": "decisions",
+    "kl": "kl",
+    "decision_signal_frac": "signal",
+}
 # The SFT trainer counts these from 0 after a resume.
 NOT_RESUMED = {"num_tokens"}
 
 
-def run_callback(run: RunFolder, stop: StopRequest, *, unit: int = 1) -> TrainerCallback:
+def run_callback(run: RunFolder, stop: StopRequest, *, unit: int = 1, kept: Sequence[Kept] = ()) -> TrainerCallback:
     """The callback that keeps a run's folder.
 
     Parameters
@@ -34,6 +44,8 @@ def run_callback(run: RunFolder, stop: StopRequest, *, unit: int = 1) -> Trainer
         Asked after every step.
     unit : int
         Checkpoints fall on multiples of so many steps; GRPO cannot resume in the middle of a generation.
+    kept : sequence of Kept
+        Written into every checkpoint before it is sealed.
     """
     from transformers import TrainerCallback
 
@@ -61,13 +73,26 @@ def run_callback(run: RunFolder, stop: StopRequest, *, unit: int = 1) -> Trainer
 
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             if state.is_world_process_zero:
-                seal(Path(args.output_dir) / f"{PREFIX}{state.global_step}")
+                checkpoint = Path(args.output_dir) / f"{PREFIX}{state.global_step}"
+                for part in kept:
+                    part.save(checkpoint)
+                seal(checkpoint)
 
     return RunCallback()
 
 
-def train_to_the_end(trainer: Trainer, run: RunFolder, stop: StopRequest, tokenizer: Any) -> Path:
+def train_to_the_end(
+    trainer: Trainer,
+    run: RunFolder,
+    stop: StopRequest,
+    tokenizer: Any,
+    *,
+    kept: Sequence[Kept] = (),
+    guard: Guard | None = None,
+) -> Path:
     """Train from the last complete checkpoint, or the start, and finish the run's folder.
+
+    ``kept`` is read from the checkpoint as well. A run that ``guard`` stopped is finished with its best weights.
 
     Raises
     ------
@@ -82,9 +107,13 @@ def train_to_the_end(trainer: Trainer, run: RunFolder, stop: StopRequest, tokeni
         trainer.remove_callback(noisy)
     with trainer.args.main_process_first(local=False):
         checkpoint = run.checkpoint()
+    if checkpoint is not None:
+        for part in kept:
+            part.load(checkpoint)
     trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     step = trainer.state.global_step
-    if step < trainer.state.max_steps:
+    stopped = guard.go_back(trainer) if guard is not None and guard.breach is not None else None
+    if stopped is None and step < trainer.state.max_steps:
         raise RunInterrupted(f"stopped after step {step}; the same command goes on from there")
     if not trainer.accelerator.is_main_process:
         return run.out
@@ -93,7 +122,9 @@ def train_to_the_end(trainer: Trainer, run: RunFolder, stop: StopRequest, tokeni
     if broken:
         raise TrainingError(f"{broken[0]} is not finite after step {step}: lower the learning rate and train again")
     save_merged(model, tokenizer, run.partial)
-    return run.finish()
+    if stopped is not None:
+        print(stopped, file=sys.stderr)
+    return run.finish(stopped)
 
 
 def drawn(frame: pd.DataFrame, at_most: int | None, seed: int) -> pd.DataFrame:

@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 
 from oracle.errors import TrainingError
-from training.config import Stage, load_profile
+from training.config import Stage, load_profile, trainer_arguments
+from training.generation_batch import generation_batch
+from training.memory import ModelSize, memory_problem, model_size, needed_bytes
 from training.models import save_pocket
 from training.preflight import preflight, problems
 
@@ -42,7 +44,7 @@ def test_a_sound_dataset_and_profile_are_ready(frame: pd.DataFrame, start: Path,
         (Stage.GRPO, "grpo.save_total_limit=1", "save_total_limit must be 2 or more"),
         (Stage.GRPO, "grpo.repetition_penalty=1.2", "bends sampling"),
         (Stage.GRPO, "grpo.top_p=0.9", "bias the policy ratio"),
-        (Stage.GRPO, "grpo.sync_ref_model=true", "moves the KL anchor"),
+        (Stage.GRPO, "grpo.sync_ref_model=true", "write kl.reset_every"),
         (Stage.GRPO, "grpo.max_completion_length=20", "completions are cut at 20"),
         (Stage.GRPO, "rewards={format_reward: 1}", "no lu_reward"),
         (Stage.GRPO, "grpo.lerning_rate=1", "did you mean learning_rate"),
@@ -104,3 +106,53 @@ def test_a_template_that_opens_thinking_does_not_go_with_answers_alone(frame: pd
     assert problems(bare, config, Stage.SFT) == []
     assert "opens a think block" in problems(bare, config, Stage.SFT, start=tmp_path)[0]
     assert problems(frame, load_profile("pocket"), Stage.SFT, start=tmp_path) == []
+
+
+def test_memory_by_hand() -> None:
+    """SFT of 1,000 parameters in float32, 2 rows of 10 + 20 tokens, width 4, 3 layers, vocabulary 50."""
+    more = [
+        "sft.per_device_train_batch_size=2",
+        "evaluation.max_completion_length=20",
+        "sft.gradient_checkpointing=false",
+    ]
+    size = ModelSize(1000, 4, 3, 50)
+    needed = needed_bytes(size, load_profile("pocket", more), Stage.SFT, prompt_tokens=10)
+    assert needed == {
+        "weights": 4000,
+        "training state": 12_000,
+        "logits": 2 * 2 * 20 * 50 * 4,
+        "activations": 2 * 30 * 4 * 3 * 4 * 17,
+    }
+    with_reference = needed_bytes(size, load_profile("pocket", more), Stage.GRPO, prompt_tokens=10)
+    assert with_reference["weights"] == 8000
+    assert memory_problem(needed, 100_000) is None
+    assert "GiB are needed" in str(memory_problem(needed, 50_000))
+    assert "GiB are needed" in str(memory_problem(needed, 100_000, vllm_share=0.6))
+
+
+def test_a_model_s_size_is_read_from_its_headers(start: Path) -> None:
+    from safetensors import safe_open
+
+    with safe_open(start / "model.safetensors", "np") as file:
+        counted = sum(file.get_tensor(name).size for name in file.keys())  # noqa: SIM118
+    size = model_size(start)
+    assert size is not None
+    assert (size.parameters, size.width, size.layers) == (counted, 128, 4)
+
+
+def test_what_cannot_fit_is_said_with_the_rest(
+    frame: pd.DataFrame, start: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.preflight.device_bytes", lambda *, cpu: 10_000_000)
+    found = problems(frame, load_profile("pocket", ["grpo.num_generations=7"]), Stage.GRPO, start=start)
+    assert len(found) == 3  # the group does not divide the batch, in our words and TRL's
+    assert "GiB are needed on one device" in found[-1]
+
+
+def test_sizes_of_a_generation_are_trl_s_own(tmp_path: Path) -> None:
+    for more in ([], ["grpo.gradient_accumulation_steps=2"], ["grpo.steps_per_generation=4", "grpo.save_steps=8"]):
+        config = load_profile("pocket", more)
+        args = trainer_arguments(config, Stage.GRPO, tmp_path)
+        assert generation_batch(config).completions == args.generation_batch_size
+        assert generation_batch(config).problems == ()
+    assert generation_batch(config).resume_unit == 4

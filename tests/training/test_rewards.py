@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oracle.errors import ConfigurationError, DatasetError
-from training.rewards import build_rewards, repetition_penalty
+from oracle.errors import ConfigurationError, DatasetError, TrainingError
+from training.rewards import LengthSection, RegretSection, build_rewards, repetition_penalty
 from training.turn import TAGS, read_turn
 
 CLASSES = ["wheat", "oat", "corn", "soy", "habitat"]
@@ -92,3 +92,36 @@ def test_unknown_names_and_rewarded_repetition_are_refused() -> None:
         build_rewards(["lu_rewrad"])
     with pytest.raises(ConfigurationError, match="negative"):
         build_rewards(["repetition_penalty"], max_penalty=0.5)
+
+
+def test_regret_by_hand() -> None:
+    """Regrets 0, 2, 8 and impossible: by the row's own scale 1, 3/4, 0 and 0; at scale 4 1, 1/2, 0 and 0."""
+    classes, lost = ["oat", "soy", "corn", "rye"], [0.0, 2.0, 8.0, float("inf")]
+    said = [f"<answer>{c}</answer>" for c in classes] + ["no answer"]
+    columns = {"classes": [classes] * 5, "regret": [lost] * 5}
+    (by_row,) = build_rewards(["regret_reward"])
+    (by_scale,) = build_rewards(["regret_reward"], regret=RegretSection(scale=4.0))
+    assert by_row(said, said, **columns) == [1.0, 0.75, 0.0, 0.0, 0.0]
+    assert by_scale(said, said, **columns) == [1.0, 0.5, 0.0, 0.0, 0.0]
+    assert by_row(said[:2], said[:2], classes=[["oat", "soy"]] * 2, regret=[[0.0, 0.0]] * 2) == [1.0, 1.0]
+
+
+def test_length_by_hand() -> None:
+    (reward,) = build_rewards(["length_reward"], length=LengthSection(target=4, tolerance=2))
+    assert reward([], ["a b c d", "a b c", "a b", "", "a b c d e f g"]) == [1.0, 0.5, 0.0, 0.0, 0.0]
+
+
+def test_a_reward_of_one_s_own_by_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_rewards.py").write_text(
+        "def brevity(prompts, completions, **_):\n    return [-len(c) for c in completions]\n"
+        "def silent(prompts, completions, **_):\n    return [None for _ in completions]\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    own, silent = build_rewards(["my_rewards:brevity", "my_rewards:silent"])
+    assert own.__name__ == "my_rewards:brevity"
+    assert own([], ["abc", ""]) == [-3.0, 0.0]
+    with pytest.raises(TrainingError, match="my_rewards:silent gave no number"):
+        silent([], ["abc"])
+    for name, said in (("my_rewards:length", "no attribute"), ("not_there:f", "No module"), ("a b:f", "no reward is")):
+        with pytest.raises(ConfigurationError, match=said):
+            build_rewards([name])

@@ -98,8 +98,8 @@ def test_grpo_goes_on_after_a_stop_as_if_nothing_had_been(
     frame: pd.DataFrame, sft: Path, tmp_path: Path, more: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A model that has learned nothing earns nothing, and would not move: reward it for something else.
-    monkeypatch.setattr("training.grpo.build_rewards", lambda names, **_: [_length_reward] * len(names))
-    config = load_profile("pocket", [*TINY, *more])
+    monkeypatch.setattr("training.grpo.profile_rewards", lambda config, prefill: [_length_reward] * len(config.rewards))
+    config = load_profile("pocket", [*TINY, *more, "guard.max_clipped=null"])
     whole = run_grpo(frame, config, tmp_path / "whole", sft)
     with pytest.raises(RunInterrupted):
         run_grpo(frame, config, tmp_path / "parts", sft, stop=StopAfter(3))
@@ -132,7 +132,7 @@ def test_a_reward_without_a_number_stops_the_run(
     def silent(prompts: Any, completions: list[Any], **_: Any) -> list[None]:
         return [None] * len(completions)
 
-    monkeypatch.setattr("training.grpo.build_rewards", lambda names, **_: [silent] * len(names))
+    monkeypatch.setattr("training.grpo.profile_rewards", lambda config, prefill: [silent] * len(config.rewards))
     with pytest.raises(TrainingError, match="gave no number"):
         run_grpo(frame, config, tmp_path / "grpo", sft)
 
@@ -142,7 +142,7 @@ def test_a_failed_run_leaves_the_finished_one_alone(
 ) -> None:
     before = weights_sha256(sft)
 
-    def fail(self: RunFolder) -> Path:
+    def fail(self: RunFolder, stopped: str | None = None) -> Path:
         raise OSError("disk full")
 
     monkeypatch.setattr(RunFolder, "finish", fail)
