@@ -160,6 +160,12 @@ class TrainingConfig(Section):
     max_train_rows: int | None = Field(
         default=None, ge=1, description="train on so many rows, drawn by the seed; None = all"
     )
+    targets: Literal["rationale", "format_only"] = Field(
+        default="rationale", description="what SFT imitates: the dataset's rationale and label, or the format alone"
+    )
+    labels_shuffled: bool = Field(
+        default=False, description="a control: training rows exchange their labels by the seed (training.targets)"
+    )
     completions_every: int = Field(default=10, ge=1, description="GRPO steps between two kept groups of completions")
     evaluation: EvaluationSection = EvaluationSection()
     processes: int = Field(default=1, ge=1, description="processes of a training run (GPUs)")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from oracle.errors import ConfigurationError, TrainingError, name_some
+from prompts.config import PromptConfig
 from training.config import Stage, TrainingConfig, trainer_arguments
 from training.encode import prompt_ids, template_prefill
 from training.generation_batch import generation_batch
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 COLUMNS = ("prompt_id", "prompt", "answer", "classes", "target", "split", "block", "landscape", "polygon_id")
 VARIANT = ("order", "context", "style", "layout")
+"""Settings of the prompts that every row states."""
+RECORDED = ("labels", "yield_digits", "connectivity_digits")
+"""Those that only the dataset's manifest states."""
 AUDITED = 20_000
 """So many prompts, the longest by characters, have their tokens counted."""
 
@@ -34,6 +38,7 @@ def preflight(
     start: str | Path | None = None,
     cache: Path = Path("runs/cache"),
     cpu: bool = False,
+    prompts: PromptConfig | None = None,
 ) -> None:
     """Check a dataset, a profile and start weights together.
 
@@ -51,13 +56,15 @@ def preflight(
         Where unpacked weights are kept between runs.
     cpu : bool
         Check a GPU profile on a machine without one.
+    prompts : PromptConfig, optional
+        How the dataset's prompts were made, from its manifest: held against the profile where the rows do not say.
 
     Raises
     ------
     TrainingError
         With every problem found, a line each.
     """
-    found = problems(frame, config, stage, start=start, cache=cache, cpu=cpu)
+    found = problems(frame, config, stage, start=start, cache=cache, cpu=cpu, prompts=prompts)
     if found:
         listed = "\n".join(f"  - {p}" for p in found)
         raise TrainingError(f"{stage.value} with profile {config.profile!r} cannot start:\n{listed}")
@@ -71,6 +78,7 @@ def problems(
     start: str | Path | None = None,
     cache: Path = Path("runs/cache"),
     cpu: bool = False,
+    prompts: PromptConfig | None = None,
 ) -> list[str]:
     """The problems that :func:`preflight` raises, a sentence each; empty = ready."""
     missing = [c for c in COLUMNS if c not in frame]
@@ -80,7 +88,7 @@ def problems(
         rows = training_rows(frame, config)
     except TrainingError as error:
         return [str(error)]
-    found = _variant_problems(frame, config) + _setting_problems(config, stage, cpu)
+    found = _variant_problems(frame, config, prompts) + _setting_problems(config, stage, cpu)
     if stage is Stage.GRPO and start is None:
         return [*found, "GRPO starts from a finished SFT run: give its folder with --start"]
     try:
@@ -88,21 +96,25 @@ def problems(
     except TrainingError as error:
         return [*found, str(error)]
     found += _gold_problems(rows, config, tokenizer)
-    lengths, longest = _length_problems(frame, config, tokenizer)
+    asked = frame[frame["split"].isin(config.evaluation.splits)]
+    lengths, longest = _length_problems(pd.concat([rows, asked]), config, tokenizer)
     return found + lengths + _memory_problems(config, stage, start, longest, cpu)
 
 
-def _variant_problems(frame: pd.DataFrame, config: TrainingConfig) -> list[str]:
+def _variant_problems(frame: pd.DataFrame, config: TrainingConfig, prompts: PromptConfig | None) -> list[str]:
     wanted = config.prompts.model_dump(mode="json")
+    made = {name: frame[name].unique().tolist() for name in VARIANT if name in frame}
+    if prompts is not None:
+        recorded = prompts.model_dump(mode="json")
+        made |= {name: [recorded[name]] for name in RECORDED}
     found = []
-    for name in VARIANT:
-        if name in frame:
-            others = [v for v in frame[name].unique().tolist() if v != wanted[name]]
-            if others:
-                found.append(
-                    f"the dataset's prompts have {name} {name_some(others)}, the profile says {wanted[name]}: "
-                    f"build the dataset with the profile, or set prompts.{name}"
-                )
+    for name, values in made.items():
+        others = [v for v in values if v != wanted[name]]
+        if others:
+            found.append(
+                f"the dataset's prompts have {name} {name_some(others)}, the profile says {wanted[name]}: "
+                f"build the dataset with the profile, or set prompts.{name}"
+            )
     return found
 
 
@@ -161,36 +173,37 @@ def _gold_problems(rows: pd.DataFrame, config: TrainingConfig, tokenizer: PreTra
         )
     known = rows[~foreign]
     columns = {"answer": list(known["answer"]), "classes": list(known["classes"])}
-    rewards = build_rewards(["lu_reward", "format_reward"], prefill=opened, thinks=config.thinks)
+    names = ["format_reward"] if config.targets == "format_only" else ["lu_reward", "format_reward"]
+    rewards = build_rewards(names, prefill=opened, thinks=config.thinks)
     scores = [reward(list(known["prompt"]), list(known["target"]), **columns) for reward in rewards]
     wrong = (np.array(scores) != 1).any(axis=0)
     if wrong.any():
         found.append(
-            f"a gold target must be well-formed and decide for the oracle's class, so that lu_reward and format_reward "
-            f"are 1; {int(wrong.sum())} do not ({name_some(ids[~foreign][wrong])})"
+            f"a gold target must be well-formed and decide for the oracle's class, so that "
+            f"{' and '.join(names)} give 1; {int(wrong.sum())} do not ({name_some(ids[~foreign][wrong])})"
         )
     return found
 
 
 def _length_problems(
-    frame: pd.DataFrame, config: TrainingConfig, tokenizer: PreTrainedTokenizerBase
+    used: pd.DataFrame, config: TrainingConfig, tokenizer: PreTrainedTokenizerBase
 ) -> tuple[list[str], int]:
-    """Problems of length, and the tokens of the longest prompt."""
-    used = frame[frame["split"].isin(["train", *config.evaluation.splits])]
+    """Problems of length in the rows that will be read, and the tokens of the longest prompt."""
+    used = used.reset_index(drop=True)
     characters = used["prompt"].map(lambda messages: sum(len(m["content"]) for m in messages))
     used = used.loc[characters.sort_values(ascending=False, kind="stable").index[:AUDITED]]
     used = used.reset_index(drop=True)
     prompts = np.array([len(i) for i in prompt_ids(tokenizer, list(used["prompt"]))])
     targets = np.array([len(i) + 1 for i in tokenizer(list(used["target"]), add_special_tokens=False)["input_ids"]])
     ids = used["prompt_id"].to_numpy(dtype=object)
-    limit, room = config.model.max_length, config.max_completion_length
+    limit, room = config.max_prompt_tokens, config.max_completion_length
     found = []
-    long = prompts + np.maximum(targets, room) > limit
+    long = prompts > limit
     if long.any():
         found.append(
             f"a prompt has up to {prompts.max()} tokens; with a completion of up to {room} that is beyond "
-            f"model.max_length {limit} in {int(long.sum())} rows ({name_some(ids[long])}): raise it, "
-            "or show fewer neighbours"
+            f"model.max_length {config.model.max_length}, which leaves {limit}, in {int(long.sum())} rows "
+            f"({name_some(ids[long])}): raise it, or show fewer neighbours"
         )
     cut = targets > room
     if cut.any():
