@@ -48,11 +48,6 @@ class Arm:
     start: str | None = None
     overrides: tuple[str, ...] = ()
 
-    @property
-    def answers_only(self) -> bool:
-        """Trained and asked without a think block."""
-        return ANSWER_ONLY in self.overrides
-
 
 REFERENCE = "sft"
 ARMS: Mapping[str, Arm] = {
@@ -153,23 +148,26 @@ def ablate(
         Where a run refuses or is stopped; the same command goes on from there.
     """
     runs = runs_of(arms, seeds)
+    configs = {run: load_profile(profile, overrides_of(run, changes)) for run in runs}
     datasets = {False: dataset}
-    if any(ARMS[run.arm].answers_only for run in runs):
+    if not all(config.thinks for config in configs.values()):
         datasets[True] = out / ANSWER_ONLY_DATASET
         answer_only(PromptDataset.load(dataset)).save(datasets[True])
     hashes = {bare: PromptDataset.load(folder).sha256 for bare, folder in datasets.items()}
     for number, run in enumerate(runs, start=1):
         arm = ARMS[run.arm]
         start = out / Run(arm.start, run.seed).name if arm.start else None
-        settings = overrides_of(run, changes)
-        if _finished(out / run.name, load_profile(profile, settings).sha256, hashes[arm.answers_only], start):
+        bare = not configs[run].thinks
+        if _finished(out / run.name, configs[run].sha256, hashes[bare], start):
             say(f"[{number}/{len(runs)}] {run.name}: finished before")
             continue
         say(f"[{number}/{len(runs)}] {run.name}: {arm.what}")
-        folder = datasets[arm.answers_only]
-        run_command(training_command(arm.stage, folder, profile, out / run.name, start=start, overrides=settings))
+        settings = overrides_of(run, changes)
+        run_command(
+            training_command(arm.stage, datasets[bare], profile, out / run.name, start=start, overrides=settings)
+        )
     for bare, folder in datasets.items():
-        models = {run.name: out / run.name for run in runs if ARMS[run.arm].answers_only == bare}
+        models = {run.name: out / run.name for run in runs if configs[run].thinks != bare}
         settings = [change for change in changes if change.partition(":")[0] not in ARMS]
         _evaluate(folder, profile, evaluation_folder(out, bare), models, settings + [ANSWER_ONLY] * bare, say)
     return runs

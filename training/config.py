@@ -101,8 +101,17 @@ class ModelSection(Section):
     intermediate: int = Field(default=384, ge=8, description="pocket only: width of the feed-forward layers")
     max_length: int = Field(default=1024, ge=16, description="longest prompt + completion, tokens")
     dtype: Literal["float32", "bfloat16"] = "float32"
-    attn_implementation: str = Field(default="sdpa", description="sdpa, eager, flash_attention_2")
+    attn_implementation: str = Field(
+        default="sdpa", description="sdpa, eager, flash_attention_2; auto = the last where it is installed"
+    )
     lora: LoraSection | None = None
+
+    @property
+    def attention(self) -> str:
+        """The implementation to ask transformers for, ``auto`` resolved."""
+        if self.attn_implementation != "auto":
+            return self.attn_implementation
+        return "flash_attention_2" if find_spec("flash_attn") else "sdpa"
 
     @model_validator(mode="after")
     def _named_hub_model(self) -> ModelSection:
@@ -311,7 +320,7 @@ def trainer_arguments(config: TrainingConfig, stage: Stage, output_dir: Path, **
         settings["remove_unused_columns"] = False
         settings["model_init_kwargs"] = {
             "dtype": config.model.dtype,
-            "attn_implementation": config.model.attn_implementation,
+            "attn_implementation": config.model.attention,
         }
     try:
         return kind(output_dir=str(output_dir), seed=config.seed, disable_tqdm=True, **settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ VARIANT = ("order", "context", "style", "layout")
 """Settings of the prompts that every row states."""
 RECORDED = ("labels", "yield_digits", "connectivity_digits")
 """Those that only the dataset's manifest states."""
+TRACKERS = ("tensorboard", "wandb", "trackio")
 AUDITED = 20_000
 """So many prompts, the longest by characters, have their tokens counted."""
 
@@ -126,6 +128,12 @@ def _setting_problems(config: TrainingConfig, stage: Stage, cpu: bool) -> list[s
     found = []
     if section.get("save_total_limit") == 1:
         found.append(f"{stage.value}.save_total_limit must be 2 or more: a broken checkpoint needs the one before it")
+    trackers = section.get("report_to", [])
+    for name in [trackers] if isinstance(trackers, str) else trackers:
+        if name in TRACKERS and not find_spec(name):
+            found.append(f"{stage.value}.report_to names {name}, which is not installed: pip install {name}")
+    if not cpu and config.model.attention == "flash_attention_2" and not find_spec("flash_attn"):
+        found.append("model.attn_implementation: flash_attention_2 needs the package flash-attn; write auto or sdpa")
     if stage is Stage.GRPO:
         found += _group_problems(config)
     try:
