@@ -97,8 +97,8 @@ def neighbourhoods(
         )
     if context is Context.PRICES and solution is not None and any(solution.config.costs.values()):
         raise DatasetError(
-            f"landscape {landscape.name!r} was solved with costs per hectare, which prices per tonne cannot state, so its "
-            "prompts would not tell what a class is worth: set `context: none` or `context: supply`"
+            f"landscape {landscape.name!r} was solved with costs per hectare, which prices per tonne cannot state, so "
+            "its prompts would not tell what a class is worth: set `context: none` or `context: supply`"
         )
     pad = config.layout is Layout.COMPACT
     start, member, position = _shown_neighbours(landscape, graph, config.order)
