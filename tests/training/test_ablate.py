@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -51,16 +52,16 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
 
     def pretend(command: Sequence[str]) -> None:
-        option = dict(zip(command, command[1:], strict=False))
+        option = dict(itertools.pairwise(command))
         out = Path(option["--out"])
         names.append(out.name)
-        settings = [b for a, b in zip(command, command[1:], strict=False) if a == "--set"]
+        settings = [b for a, b in itertools.pairwise(command) if a == "--set"]
         config = load_profile(option["--config"], settings)
         dataset = json.loads((Path(option["--dataset"]) / "manifest.json").read_text())["files"]["prompts.parquet"]
         out.mkdir(parents=True, exist_ok=True)
         record = {"config_sha256": config.sha256, "dataset_sha256": dataset}
         if "evaluate" in command:
-            models = [b.partition("=") for a, b in zip(command, command[1:], strict=False) if a == "--model"]
+            models = [b.partition("=") for a, b in itertools.pairwise(command) if a == "--model"]
             record |= {"weights_sha256": {name: weights_sha256(Path(folder)) for name, _, folder in models}}  # type: ignore[dict-item]
             (out / "evaluation.json").write_text(json.dumps(record))
             return
