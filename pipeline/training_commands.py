@@ -93,21 +93,14 @@ def ablate(
     """
     import json
 
-    from training.ablate import ARMS
+    from training.ablate import ARMS, Ablation
     from training.ablate import ablate as run_arms
     from training.ablation_results import PAGE, RESULTS, results
 
     chosen = [name.strip() for name in arms.split(",")] if arms else list(ARMS)
     with refusals():
-        runs = run_arms(
-            dataset,
-            to,
-            profile=profile,
-            changes=changes or [],
-            arms=chosen,
-            seeds=seeds,
-            say=lambda line: err.print(line, markup=False),
-        )
-        found = results(to, runs)
+        ablation = Ablation(dataset, to, profile, tuple(changes or []))
+        finished = run_arms(ablation, chosen, seeds, say=lambda line: err.print(line, markup=False))
+        found = results(to, finished)
     typer.echo(json.dumps(asdict(found), indent=2) if as_json else found.to_markdown())
     err.print(f"{to / RESULTS} and {to / PAGE} hold the same")

@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from oracle.errors import ConfigurationError
 from prompts.answer_only import answer_only
 from prompts.config import Style
 from prompts.dataset import PromptDataset
-from training.config import Stage, load_profile
+from training.config import Stage, TrainingConfig, load_profile
 from training.evaluate import EVALUATION
 from training.launch import evaluation_command, run_command, training_command
 from training.run import RUN, weights_sha256
@@ -108,17 +109,9 @@ def overrides_of(run: Run, changes: Sequence[str]) -> list[str]:
     return [*mine, f"seed={run.seed}"]
 
 
-def ablate(
-    dataset: Path,
-    out: Path,
-    *,
-    profile: str | Path = "pocket",
-    changes: Sequence[str] = (),
-    arms: Sequence[str] = tuple(ARMS),
-    seeds: int = 3,
-    say: Callable[[str], None] = print,
-) -> list[Run]:
-    """Train every arm with every seed, one after the other, and let all of them decide the held-out rows.
+@dataclass(frozen=True)
+class Ablation:
+    """The runs of one dataset, profile and set of changes, in one folder.
 
     Parameters
     ----------
@@ -128,19 +121,111 @@ def ablate(
         Of the runs and the evaluations.
     profile : str or Path
         Profile name or YAML file.
-    changes : sequence of str
+    changes : tuple of str
         ``key=value`` for every arm, ``ARM:key=value`` for one.
+    """
+
+    dataset: Path
+    out: Path
+    profile: str | Path = "pocket"
+    changes: tuple[str, ...] = ()
+
+    def config(self, run: Run) -> TrainingConfig:
+        """The run's whole configuration."""
+        return load_profile(self.profile, overrides_of(run, self.changes))
+
+    def folder(self, run: Run) -> Path:
+        """The run's folder."""
+        return self.out / run.name
+
+    def start(self, run: Run) -> Path | None:
+        """The weights that it starts from; None = those that the profile names."""
+        start = ARMS[run.arm].start
+        return self.folder(Run(start, run.seed)) if start else None
+
+    @cached_property
+    def datasets(self) -> dict[bool, tuple[Path, str]]:
+        """Folder and hash of the dataset for arms that think (True), and of its variant for those that do not."""
+        given = PromptDataset.load(self.dataset)
+        bare = answer_only(given)
+        if not (self.out / ANSWER_ONLY_DATASET).is_dir():
+            bare.save(self.out / ANSWER_ONLY_DATASET)
+        return {True: (self.dataset, given.sha256), False: (self.out / ANSWER_ONLY_DATASET, bare.sha256)}
+
+    def finished(self, run: Run) -> bool:
+        """The run's folder is that of this configuration, dataset and start, trained to the end."""
+        record = self.folder(run) / RUN
+        start = self.start(run)
+        if not record.is_file() or (start is not None and not start.is_dir()):
+            return False
+        found = json.loads(record.read_text(encoding="utf-8"))
+        config = self.config(run)
+        wanted = {
+            "config_sha256": config.sha256,
+            "dataset_sha256": self.datasets[config.thinks][1],
+            "start": weights_sha256(start) if start is not None else "as configured",
+        }
+        return bool(wanted.items() <= found.items())
+
+    def finished_runs(self) -> list[Run]:
+        """All of the folder, of earlier calls too, arm by arm."""
+        found = [(arm, path.name.removeprefix(f"{arm}-")) for arm in ARMS for path in self.out.glob(f"{arm}-*")]
+        runs = [
+            Run(arm, int(seed))
+            for arm, seed in sorted(found, key=lambda pair: list(ARMS).index(pair[0]))
+            if seed.isdigit()
+        ]
+        return [run for run in runs if self.finished(run)]
+
+    def train(self, run: Run) -> None:
+        """Train one run, in a process of its own; an interrupted one goes on."""
+        dataset, _ = self.datasets[self.config(run).thinks]
+        overrides = overrides_of(run, self.changes)
+        stage, start = ARMS[run.arm].stage, self.start(run)
+        run_command(training_command(stage, dataset, self.profile, self.folder(run), start=start, overrides=overrides))
+
+    def evaluate(self, runs: Sequence[Run]) -> None:
+        """Let the runs decide the held-out rows, unless the same weights have."""
+        for thinks, (dataset, _) in self.datasets.items():
+            models = {run.name: self.folder(run) for run in runs if self.config(run).thinks == thinks}
+            common = [change for change in self.changes if change.partition(":")[0] not in ARMS]
+            overrides = [*common, *([] if thinks else [ANSWER_ONLY])]
+            folder = evaluation_folder(self.out, thinks=thinks)
+            wanted = {
+                "weights_sha256": {name: weights_sha256(path) for name, path in models.items()},
+                "config_sha256": load_profile(self.profile, overrides).sha256,
+            }
+            record = folder / EVALUATION
+            if not models or (
+                record.is_file() and wanted.items() <= json.loads(record.read_text(encoding="utf-8")).items()
+            ):
+                continue
+            run_command(evaluation_command(dataset, self.profile, folder, models, overrides=overrides))
+
+
+def evaluation_folder(out: Path, *, thinks: bool) -> Path:
+    """Where the decisions of the arms lie that think, or of those that answer only."""
+    return out / ("evaluation" if thinks else "evaluation_answer_only")
+
+
+def ablate(ablation: Ablation, arms: Sequence[str], seeds: int, say: Callable[[str], None] = print) -> list[Run]:
+    """Train the arms with seeds 0, 1, ..., one after the other, and let every finished run decide the held-out rows.
+
+    Parameters
+    ----------
+    ablation : Ablation
+        Dataset, folder and settings.
     arms : sequence of str
         Of :data:`ARMS`; starts are added.
     seeds : int
-        Seeds 0, 1, ...
+        How many.
     say : callable
         Gets a line before each run.
 
     Returns
     -------
     list of Run
-        All of them, finished.
+        The finished runs of the folder, those of earlier calls with the same settings too.
 
     Raises
     ------
@@ -148,59 +233,14 @@ def ablate(
         Where a run refuses or is stopped; the same command goes on from there.
     """
     runs = runs_of(arms, seeds)
-    configs = {run: load_profile(profile, overrides_of(run, changes)) for run in runs}
-    datasets = {False: dataset}
-    if not all(config.thinks for config in configs.values()):
-        datasets[True] = out / ANSWER_ONLY_DATASET
-        answer_only(PromptDataset.load(dataset)).save(datasets[True])
-    hashes = {bare: PromptDataset.load(folder).sha256 for bare, folder in datasets.items()}
+    for run in runs:
+        ablation.config(run)  # a wrong setting is refused before hours of work
     for number, run in enumerate(runs, start=1):
-        arm = ARMS[run.arm]
-        start = out / Run(arm.start, run.seed).name if arm.start else None
-        bare = not configs[run].thinks
-        if _finished(out / run.name, configs[run].sha256, hashes[bare], start):
-            say(f"[{number}/{len(runs)}] {run.name}: finished before")
-            continue
-        say(f"[{number}/{len(runs)}] {run.name}: {arm.what}")
-        settings = overrides_of(run, changes)
-        run_command(
-            training_command(arm.stage, datasets[bare], profile, out / run.name, start=start, overrides=settings)
-        )
-    for bare, folder in datasets.items():
-        models = {run.name: out / run.name for run in runs if configs[run].thinks != bare}
-        settings = [change for change in changes if change.partition(":")[0] not in ARMS]
-        _evaluate(folder, profile, evaluation_folder(out, bare), models, settings + [ANSWER_ONLY] * bare, say)
-    return runs
-
-
-def evaluation_folder(out: Path, bare: bool) -> Path:
-    """Where the decisions of the arms lie that think, or of those that answer only."""
-    return out / ("evaluation_answer_only" if bare else "evaluation")
-
-
-def _finished(folder: Path, config_sha256: str, dataset_sha256: str, start: Path | None) -> bool:
-    if not (folder / RUN).is_file():
-        return False
-    record = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    begun = weights_sha256(start) if start is not None else "as configured"
-    found = (record["config_sha256"], record["dataset_sha256"], record["start"])
-    return found == (config_sha256, dataset_sha256, begun)
-
-
-def _evaluate(
-    dataset: Path,
-    profile: str | Path,
-    folder: Path,
-    models: Mapping[str, Path],
-    settings: Sequence[str],
-    say: Callable[[str], None],
-) -> None:
-    wanted = {name: weights_sha256(path) for name, path in models.items()}
-    config = load_profile(profile, settings).sha256
-    if (folder / EVALUATION).is_file():
-        record = json.loads((folder / EVALUATION).read_text(encoding="utf-8"))
-        if record["weights_sha256"] == wanted and record["config_sha256"] == config:
-            say(f"{folder.name}: finished before")
-            return
-    say(f"{folder.name}: {len(models)} models")
-    run_command(evaluation_command(dataset, profile, folder, models, overrides=settings))
+        done = ablation.finished(run)
+        say(f"[{number}/{len(runs)}] {run.name}: {'finished before' if done else ARMS[run.arm].what}")
+        if not done:
+            ablation.train(run)
+    finished = ablation.finished_runs()
+    say(f"evaluation of {len(finished)} models")
+    ablation.evaluate(finished)
+    return finished

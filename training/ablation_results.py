@@ -98,7 +98,7 @@ def results(out: Path, runs: Sequence[Run]) -> AblationResults:
     """
     tables = [
         pd.read_parquet(folder / PREDICTIONS)
-        for folder in (evaluation_folder(out, bare) for bare in (False, True))
+        for folder in (evaluation_folder(out, thinks=thinks) for thinks in (True, False))
         if (folder / PREDICTIONS).is_file()
     ]
     if not tables:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from oracle.errors import ConfigurationError, TrainingError
-from training.ablate import ARMS, Run, ablate, evaluation_folder, overrides_of, runs_of
+from training.ablate import ARMS, Ablation, Run, ablate, evaluation_folder, overrides_of, runs_of
 from training.ablation_results import difference, results
 from training.config import load_profile
 
@@ -78,9 +78,11 @@ def test_what_is_finished_is_not_run_again(
 ) -> None:
     save_frame(make_frame(landscapes=2, rows=5), tmp_path / "data")
 
+    finished: list[Run] = []
+
     def again(*changes: str, arms: Sequence[str] = ("sft_grpo", "answer_only")) -> list[str]:
         launched.clear()
-        ablate(tmp_path / "data", tmp_path / "out", arms=arms, changes=changes, seeds=1, say=lambda _: None)
+        finished[:] = ablate(Ablation(tmp_path / "data", tmp_path / "out", "pocket", changes), arms, 1, lambda _: None)
         return list(launched)
 
     evaluations = ["evaluation", "evaluation_answer_only"]
@@ -90,6 +92,13 @@ def test_what_is_finished_is_not_run_again(
     assert again("sft_grpo:grpo.max_steps=3", "sft:sft.max_steps=7") == ["sft-0", "sft_grpo-0", "evaluation"]
     (tmp_path / "out" / "sft_grpo-0" / "run.json").unlink()
     assert again("sft_grpo:grpo.max_steps=3", "sft:sft.max_steps=7") == ["sft_grpo-0"]
+    assert again("sft_grpo:grpo.max_steps=3", "sft:sft.max_steps=7", arms=["beta_zero"]) == [
+        "beta_zero-0",
+        "evaluation",
+    ]
+    assert [run.name for run in finished] == ["sft-0", "sft_grpo-0", "beta_zero-0", "answer_only-0"]
+    again("completions_every=7", arms=["sft"])  # other settings: what was finished under the old ones does not count
+    assert [run.name for run in finished] == ["sft-0"]
 
 
 def _decided(correct: Sequence[int]) -> pd.DataFrame:
@@ -123,7 +132,7 @@ def test_results_name_intervals_baselines_and_stopped_runs(tmp_path: Path) -> No
     correct = {"sft-0": [1, 0, 0, 0], "sft-1": [1, 1, 0, 0], "sft_grpo-0": [1, 1, 0, 0], "sft_grpo-1": [1, 1, 1, 1]}
     tables = [_decided(values).reset_index().assign(model=name, well_formed=True) for name, values in correct.items()]
     tables.append(_decided([1, 1, 1, 0]).reset_index().assign(model="gradient_boosting", well_formed=None))
-    folder = evaluation_folder(tmp_path, bare=False)
+    folder = evaluation_folder(tmp_path, thinks=True)
     folder.mkdir()
     pd.concat(tables).assign(split="held_out_landscape").to_parquet(folder / "predictions.parquet")
     for run in runs:
