@@ -47,13 +47,14 @@ def held_out_plans(folders: Sequence[Path], manifest: Manifest, at_most: int | N
 
 def optima(folders: Sequence[Path], manifest: Manifest) -> dict[str, tuple[float, int]]:
     """Objective and polygons of the dataset's landscapes whose plans lie in the folders; others are left aside."""
-    polygons = {record.landscape: record.polygons for record in manifest.sources}
+    sources = {(record.landscape, record.landscape_sha256): record.polygons for record in manifest.sources}
     found = {}
     for folder in folders:
         for path in [folder] if is_plan(folder) else _plans_in(folder):
             stated = read_json(path / SOLUTION)
-            if stated.get("landscape") in polygons:
-                found[str(stated["landscape"])] = (float(stated["objective"]), polygons[str(stated["landscape"])])
+            name = str(stated["landscape"])
+            if (name, stated["hashes"]["landscape"]) in sources:
+                found[name] = (float(stated["objective"]), sources[name, stated["hashes"]["landscape"]])
     return found
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training.figures import UNDECIDED, ClassFigures, block_bootstrap, class_figures, confusion, wilson
-from training.paired import block_permutation, mcnemar, paired
+from training.paired import mcnemar
 
 
 @pytest.mark.parametrize(
