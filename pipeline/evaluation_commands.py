@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from oracle.errors import TrainingError
@@ -118,14 +119,12 @@ def compare(
         typer.echo(json.dumps(found, indent=2))
         return
     for split, by_run in found["runs"].items():
-        table = Table(*COLUMNS, "well-formed", "tokens", title=split, title_justify="left")
+        table = _table(*COLUMNS, "format", "tokens", title=split)
         for name, of in by_run.items():
             more = (f"{of['format_share']:.1%}", f"{of['mean_tokens']:.0f}")
             table.add_row(f"{name} ({found['models'][name]})", *_cells(of["decisions"]), *more)
         out.print(table)
-    table = Table(
-        "split", "second less first", "difference", "95 %, blocks", "McNemar p", "blocks p", title="differences"
-    )
+    table = _table("split", "second less first", "difference", "95 % blocks", "p rows", "p blocks", title="differences")
     for one in found["differences"]:
         bounds = one["block_bootstrap"]
         table.add_row(
@@ -139,16 +138,20 @@ def compare(
     out.print(table)
 
 
-COLUMNS = ("decides", "accuracy", "95 % (Wilson)", "95 % (blocks)", "balanced", "F1", "MCC", "regret kept", "rows")
+# Shares of rows decided rightly, and of the regret that worst decisions would cost, kept.
+COLUMNS = ("decides", "right", "95 % rows", "95 % blocks", "balanced", "MCC", "kept", "rows")
+
+
+def _table(*columns: str, title: str) -> Table:
+    return Table(*columns, title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
 
 
 def _cells(of: dict[str, Any]) -> tuple[str, ...]:
-    intervals = (f"{of[key]['low']:.1%} to {of[key]['high']:.1%}" for key in ("wilson", "block_bootstrap"))
+    intervals = (f"{100 * of[key]['low']:.1f}-{100 * of[key]['high']:.1f}" for key in ("wilson", "block_bootstrap"))
     return (
         f"{of['accuracy']:.1%}",
         *intervals,
         f"{of['balanced_accuracy']:.3f}",
-        f"{of['macro_f1']:.3f}",
         f"{of['mcc']:.3f}",
         f"{of['regret']['kept_share']:.1%}",
         f"{of['rows']:,}",
@@ -158,12 +161,12 @@ def _cells(of: dict[str, Any]) -> tuple[str, ...]:
 def _say(evaluation: dict[str, Any]) -> None:
     deciders = evaluation["models"] | evaluation["baselines"]
     for split in evaluation["best"]:
-        table = Table(*COLUMNS, title=split, title_justify="left")
+        table = _table(*COLUMNS, title=split)
         for name, by_split in sorted(deciders.items(), key=lambda item: -item[1][split]["accuracy"]):
             table.add_row(name.replace("_", " "), *_cells(by_split[split]))
         out.print(table)
     if evaluation["plans"]:
-        table = Table("landscape", "decides", "of the optimum", "floors missed", "repaired", "polygons changed")
+        table = _table("landscape", "decides", "optimum", "floors missed", "repaired", "changed", title="whole plans")
         for one in evaluation["plans"]:
             repaired = one["repaired"]
             table.add_row(

@@ -79,6 +79,7 @@ def write_run_report(
         "ceiling": ceiling,
         "accuracy": {s: _accuracy(found, s) for s in _ordered(found["best"])},
         "best": found["best"],
+        "rewards": list(found["models"][model][split]["text"]["mean_rewards"]),
         "split_names": {s: SPLITS.get(s, s.replace("_", " ")) for s in found["best"]},
         "details": found["models"],
         "comparisons": found["comparisons"],

@@ -58,7 +58,7 @@ class SplitFigures:
     balanced_accuracy: float
     macro_f1: float
     mcc: float
-    """Matthews' correlation of answers and decisions (scikit-learn)."""
+    """Matthews' correlation of answers and decisions (scikit-learn); 0 where there is a single class."""
     bootstrap: dict[str, Interval]
     """Over blocks, of ``balanced_accuracy``, ``macro_f1`` and ``mcc``."""
     undecided_share: float
@@ -116,7 +116,7 @@ def _figures(
         block_bootstrap=block_bootstrap(correct, block, seed=seed),
         balanced_accuracy=float(np.mean([c.recall for c in classes.values()])),
         macro_f1=float(np.mean([c.f1 for c in classes.values()])),
-        mcc=float(matthews_corrcoef(answer, decision)),
+        mcc=float(matthews_corrcoef(answer, decision)) if len({*answer, *decision}) > 1 else 0.0,
         bootstrap={name: percentiles(values) for name, values in drawn.overall.items()},
         undecided_share=float(np.mean(decision == UNDECIDED)),
         classes=classes,
