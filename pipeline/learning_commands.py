@@ -51,6 +51,12 @@ def prompts_command(
     random_share: Annotated[
         float | None, typer.Option(help="Share held out at random, beside blocks and landscapes.")
     ] = None,
+    rotations: Annotated[
+        bool, typer.Option("--rotations", help="Add the seven turned and mirrored copies of every training prompt.")
+    ] = False,
+    shuffles: Annotated[
+        int, typer.Option(min=0, help="Add so many copies of every training prompt with shuffled neighbours.")
+    ] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Make a labelled, split prompt of every polygon of solved landscapes.
@@ -62,6 +68,7 @@ def prompts_command(
     from prompts.config import PromptConfig
     from prompts.dataset import build_dataset
     from prompts.split import Role, SplitConfig
+    from prompts.transforms import AugmentConfig
     from training.config import load_profile
 
     with refusals():
@@ -77,7 +84,9 @@ def prompts_command(
         sources = [read_plan(p, Role.TRAIN) for p in plans] + [read_plan(p, Role.HELD_OUT) for p in held_out or []]
         audit = audit_if_possible(training, err.print) if training else None
         with err.status("making prompts ..."):
-            dataset = build_dataset(sources, config, split_config, audit)
+            dataset = build_dataset(
+                sources, config, split_config, audit, AugmentConfig(rotations=rotations, shuffles=shuffles)
+            )
         dataset.save(to)
     tokens = dataset.manifest.tokens
     values = {

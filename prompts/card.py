@@ -102,7 +102,15 @@ def _splits_text(manifest: Manifest) -> list[str]:
         f"`held_out_random` is drawn from what would be trained on, {split.random_share:.0%} of it. It leaks by its "
         "nature: its polygons are not trained on, but training prompts around them show them. Use it only to see what "
         "a random split would have claimed.",
+        *_copies_text(manifest),
     ]
+
+
+def _copies_text(manifest: Manifest) -> list[str]:
+    names = manifest.augment.names
+    if not names:
+        return []
+    return ["", f"Training prompts come with {len(names)} copies each that have the same label: {', '.join(names)}."]
 
 
 def _tokens(manifest: Manifest) -> list[str]:

@@ -26,13 +26,14 @@ from prompts.card import dataset_card
 from prompts.config import Labels, PromptConfig
 from prompts.leaks import refuse_leaks
 from prompts.manifest import FORMAT, Manifest, SourceRecord
-from prompts.neighbourhood import neighbourhoods
+from prompts.neighbourhood import Neighbourhoods, neighbourhoods
 from prompts.render import TEMPLATE_VERSION, templates_sha256
 from prompts.rows import parquet_bytes, prompt_rows, to_frame
 from prompts.source import Source, refuse_unusable
 from prompts.split import Role, Split, SplitConfig, assign_splits
 from prompts.summary import notes_on, split_records, token_record
 from prompts.tokens import TokenAudit, count_tokens
+from prompts.transforms import AugmentConfig, augmented_rows
 
 __all__ = ["CARD", "MANIFEST", "PROMPTS", "PromptDataset", "Source", "build_dataset"]
 
@@ -100,6 +101,7 @@ def build_dataset(
     config: PromptConfig | None = None,
     split_config: SplitConfig | None = None,
     audit: TokenAudit | None = None,
+    augment: AugmentConfig | None = None,
 ) -> PromptDataset:
     """Render every polygon of solved landscapes as a labelled, split prompt.
 
@@ -111,6 +113,8 @@ def build_dataset(
         Variant of the prompts.
     split_config : SplitConfig, optional
         Blocks, buffer and random share.
+    augment : AugmentConfig, optional
+        Turned, mirrored and shuffled copies of training prompts; none by default.
     audit : TokenAudit, optional
         Counts the tokens of every prompt; without it the manifest says that nobody counted.
 
@@ -120,11 +124,11 @@ def build_dataset(
         Where a solution, graph and landscape do not belong together, a class name cannot stand in a prompt, a
         landscape comes twice, a training prompt shows what a held-out one shows, or a prompt is too long.
     """
-    config, split_config = config or PromptConfig(), split_config or SplitConfig()
+    config, split_config, augment = config or PromptConfig(), split_config or SplitConfig(), augment or AugmentConfig()
     frames: list[pd.DataFrame] = []
     records: list[SourceRecord] = []
     for source in sources:
-        rows, record = _rows_of(source, config, split_config)
+        rows, record = _rows_of(source, config, split_config, augment)
         frames.append(rows)
         records.append(record)
     if not frames:
@@ -140,6 +144,7 @@ def build_dataset(
         templates_sha256=templates_sha256(),
         prompts=config,
         split_config=split_config,
+        augment=augment,
         sources=tuple(records),
         splits=split_records(frame),
         tokens=token_record(frame, audit),
@@ -151,14 +156,22 @@ def build_dataset(
     return PromptDataset(frame, manifest.model_copy(update={"files": files}))
 
 
-def _rows_of(source: Source, config: PromptConfig, split_config: SplitConfig) -> tuple[pd.DataFrame, SourceRecord]:
+def _rows_of(
+    source: Source, config: PromptConfig, split_config: SplitConfig, augment: AugmentConfig
+) -> tuple[pd.DataFrame, SourceRecord]:
     landscape, solution, role = source.landscape, source.solution, Role(source.role)
     refuse_unusable(source)
     shown = neighbourhoods(landscape, source.graph, solution, config)
     splits = assign_splits(landscape, source.graph, shown, role, split_config)
     decided = _decided(landscape)
     tied = decided & (solution.status == Status.TIED.value) & (config.labels is Labels.DROP_TIED)
-    frame = prompt_rows(landscape, solution, shown, splits, config, np.flatnonzero(decided & ~tied))
+    rows = np.flatnonzero(decided & ~tied)
+
+    def rows_of(neighbourhoods: Neighbourhoods, rows: np.ndarray) -> pd.DataFrame:
+        return prompt_rows(landscape, solution, neighbourhoods, splits, config, rows)
+
+    copies = augmented_rows(rows_of, shown, splits.split, rows, augment)
+    frame = pd.concat([rows_of(shown, rows), *copies], ignore_index=True)
     record = SourceRecord(
         landscape=landscape.name,
         role=role,

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from prompts.config import PromptConfig
 from prompts.split import BlockRule, Role, SplitConfig
+from prompts.transforms import AugmentConfig
 
 FORMAT = "landoracle-prompts-2"
 
@@ -78,6 +79,7 @@ class Manifest(_Record):
     templates_sha256: str
     prompts: PromptConfig
     split_config: SplitConfig
+    augment: AugmentConfig = AugmentConfig()
     sources: tuple[SourceRecord, ...]
     splits: dict[str, SplitRecord]
     tokens: TokenRecord | None = None

@@ -86,13 +86,19 @@ def neighbourhoods(
     Raises
     ------
     DatasetError
-        Where prices or supply are to be shown and there is no solution, or the graph is of another landscape.
+        Where prices or supply are to be shown and there is no solution, prices and the solution has costs per hectare,
+        or the graph is of another landscape.
     """
     context = config.context
     if context is not Context.NONE and solution is None:
         raise DatasetError(
             f"landscape {landscape.name!r} has no solution, so its prompts cannot state {context}: "
             "solve it first or set `context: none`"
+        )
+    if context is Context.PRICES and solution is not None and any(solution.config.costs.values()):
+        raise DatasetError(
+            f"landscape {landscape.name!r} was solved with costs per hectare, which prices per tonne cannot state, so "
+            "its prompts would not tell what a class is worth: set `context: none` or `context: supply`"
         )
     pad = config.layout is Layout.COMPACT
     start, member, position = _shown_neighbours(landscape, graph, config.order)

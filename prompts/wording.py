@@ -44,20 +44,20 @@ _YIELDS = (
 _FIRST = (
     "So {}.",
     "That puts {} first.",
-    "Nothing is worth more than {}.",
+    "Worth most is {}.",
     "The best of these is {}.",
 )
 _OTHERWISE = (
-    "By itself {best} is worth {more} more than {label}; the plan of the whole landscape has {label} here.",
-    "{label} is worth {more} less than {best} here, yet the plan of the whole landscape takes {label}.",
-    "Its own values favour {best} by {more}; the landscape's plan still has {label}.",
-    "Alone, {best} would be {more} ahead of {label}; the whole landscape's plan has {label} here.",
+    "By itself {best} is worth more than {label}; the plan of the whole landscape has {label} here.",
+    "{label} is worth less than {best} here, yet the plan of the whole landscape takes {label}.",
+    "Its own values favour {best}; the landscape's plan still has {label}.",
+    "Alone, {best} would be ahead of {label}; the whole landscape's plan has {label} here.",
 )
 _BORDER = (
-    "By itself {best} is worth {more} more; border with habitat beside it counts on top, and the plan has habitat.",
-    "Habitat lacks {more} to {best}; border with other habitat adds to it, and the landscape's plan has habitat.",
-    "{best} is {more} ahead by itself, but habitat earns more along other habitat: the plan has habitat here.",
-    "Alone, {best} leads by {more}; habitat gains by border with habitat, and that is what the plan has.",
+    "By itself {best} is worth more; border with habitat beside it counts besides, and the plan has habitat.",
+    "Habitat falls short of {best}; border with other habitat adds to it, and the landscape's plan has habitat.",
+    "{best} is ahead by itself, but habitat earns more along other habitat: the plan has habitat here.",
+    "Alone, {best} leads; habitat gains by border with habitat, and that is what the plan has.",
 )
 
 
@@ -108,7 +108,7 @@ def _ranking(sentence: str, crops: list[str], stated: int) -> str:
     if not crops:
         return ""
     more = len(crops) - stated
-    return sentence.format(", ".join(crops[:stated]) + (f", {more} more no higher" if more > 0 else ""))
+    return sentence.format(", ".join(crops[:stated]) + (", the rest no higher" if more > 0 else ""))
 
 
 def _barren(shown: Neighbourhoods, i: int) -> str:
@@ -122,7 +122,7 @@ def _barren(shown: Neighbourhoods, i: int) -> str:
 
 def _few(names: list[str]) -> str:
     more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(names[:_NAMED]) + (" and others" if more > 0 else "")
 
 
 def _habitat_against_crops(shown: Neighbourhoods, whole: list[int], i: int) -> str:
@@ -134,7 +134,7 @@ def _habitat_against_crops(shown: Neighbourhoods, whole: list[int], i: int) -> s
     apart = whole[-1] - whole[best]
     if apart == 0:
         return f"{worth}, as much as {shown.crops[best]}."
-    return f"{worth}, {abs(apart)} {'above' if apart > 0 else 'below'} {shown.crops[best]}."
+    return f"{worth}, {'above' if apart > 0 else 'below'} {shown.crops[best]}."
 
 
 def _direct(shown: Neighbourhoods, i: int) -> tuple[list[int], list[str]]:
@@ -151,11 +151,9 @@ def _habitat_around(shown: Neighbourhoods, values: np.ndarray, i: int) -> tuple[
         return False, ""
     wild = values[rows, -1] > values[rows, :-1].max(axis=1)
     found = [code for code, is_wild in zip(codes, wild.tolist(), strict=True) if is_wild]
-    neighbours = f"{len(rows)} direct neighbour{'s' if len(rows) > 1 else ''}"
     if not found:
-        return False, f"Of {neighbours} none is worth most as habitat."
-    verb = "are" if len(found) > 1 else "is"
-    return True, f"Of {neighbours} {len(found)} {verb} worth most as habitat: {_few(found)}."
+        return False, "No direct neighbour is worth most as habitat."
+    return True, f"Direct neighbours worth most as habitat: {_few(found)}."
 
 
 def _connectivity_around(shown: Neighbourhoods, i: int) -> str:
@@ -178,7 +176,7 @@ def _on_values(shown: Neighbourhoods, whole: list[int], label: str, ending: int,
         return (_FIRST[ending] if alone else "{} is worth no less than any other.").format(label)
     gains_by_border = label == HABITAT and wild and float(shown.prices.adjacency.value) > 0
     sentences = _BORDER if gains_by_border else _OTHERWISE
-    return sentences[ending].format(best=names[best], more=whole[best] - own, label=label)
+    return sentences[ending].format(best=names[best], label=label)
 
 
 def _on_yields(shown: Neighbourhoods, i: int, label: str) -> str:

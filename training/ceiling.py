@@ -354,7 +354,7 @@ def _decide(
     _, counts = np.unique(answers, return_counts=True)
     if len(counts) == 1:
         return np.full(len(rows), answers[0], dtype=object)
-    some = ~np.isnan(known).all(axis=0)
+    some = np.array([_varies(column) for column in known.T])
     model = _model(name, seed, rare=bool(counts.min() < _FEW)).fit(known[:, some], answers)
     names = [str(c) for c in model.classes_]
     possible = np.array(
@@ -367,6 +367,12 @@ def _decide(
     decisions = np.array(names, dtype=object)[likely.argmax(axis=1)]
     decisions[~possible.any(axis=1)] = HABITAT
     return decisions
+
+
+def _varies(column: np.ndarray) -> bool:
+    """Whether a learner's part of the rows is sure to hold two values: scikit-learn cannot bin a constant."""
+    _, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+    return len(counts) > 1 and bool(counts.sum() - counts.max() >= _FEW)
 
 
 def _model(name: str, seed: int, *, rare: bool) -> Any:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from transformers import TrainerCallback
     from trl import GRPOTrainer
 
-COLUMNS = ("prompt_id", "prompt", "answer", "classes", "regret")
+COLUMNS = ("prompt_id", "prompt", "answer", "classes", "accepted", "regret_low")
 """Of the dataset's columns, those that rewards see; the first four are needed."""
 
 

@@ -1,7 +1,8 @@
 """Rewards: what GRPO optimises, one function per concept, registered by the name that a profile's YAML uses.
 
 Every reward has TRL's signature ``reward(prompts, completions, **columns) -> list[float]`` with one number per
-completion, and reads the dataset's columns ``answer`` (the oracle's class) and ``classes`` (the allowed ones).
+completion, and reads the dataset's columns ``answer`` (the oracle's class), ``classes`` (the allowed ones) and
+``accepted`` (the right ones, the oracle's first).
 
 ===================== ====================================================================== ================
 name                  value                                                                  seed's weight
@@ -61,7 +62,7 @@ class Reward(Protocol):
 
 
 def lu_reward(prefill: str = "") -> Reward:
-    """Land-use reward: 1 where the decision is the oracle's class.
+    """Land-use reward: 1 where the decision is the oracle's class, or one of the row's ``accepted`` where it has them.
 
     Raises
     ------
@@ -75,6 +76,7 @@ def lu_reward(prefill: str = "") -> Reward:
         *,
         answer: Sequence[str],
         classes: Sequence[Sequence[str]],
+        accepted: Sequence[Sequence[str]] | None = None,
         **_: Any,
     ) -> list[float]:
         unknown = [a for a, allowed in zip(answer, classes, strict=True) if a not in allowed]
@@ -83,8 +85,8 @@ def lu_reward(prefill: str = "") -> Reward:
                 f"the oracle's class must be one of its row's classes; {name_some(unknown)} is not: rebuild the dataset"
             )
         return [
-            float(read_turn(said, allowed, prefill).decision == gold)
-            for said, gold, allowed in zip(completions, answer, classes, strict=True)
+            float(read_turn(said, allowed, prefill).decision in right)
+            for said, right, allowed in zip(completions, accepted or [[a] for a in answer], classes, strict=True)
         ]
 
     return _named(reward, "lu_reward")
@@ -126,7 +128,7 @@ def repetition_penalty(ngram: int = 3, max_penalty: float = -1.0) -> Reward:
 def regret_reward(prefill: str = "", scale: float | None = None) -> Reward:
     """Regret reward: 1 - (objective lost by the decision) / ``scale``, clipped to [0, 1]; 0 where nothing is decided.
 
-    Reads the column ``regret``: per class, in the order of ``classes``, the least loss of the landscape's objective
+    Reads the column ``regret_low``: per class, in the order of ``classes``, the least loss of the landscape's objective
     when the polygon is put to that class; infinite where it cannot be.
 
     Parameters
@@ -142,12 +144,12 @@ def regret_reward(prefill: str = "", scale: float | None = None) -> Reward:
         completions: Sequence[Completion],
         *,
         classes: Sequence[Sequence[str]],
-        regret: Sequence[Sequence[float]],
+        regret_low: Sequence[Sequence[float]],
         **_: Any,
     ) -> list[float]:
         return [
             _kept(read_turn(said, allowed, prefill).decision, allowed, lost, scale)
-            for said, allowed, lost in zip(completions, classes, regret, strict=True)
+            for said, allowed, lost in zip(completions, classes, regret_low, strict=True)
         ]
 
     return _named(reward, "regret_reward")

@@ -98,12 +98,12 @@ def test_regret_by_hand() -> None:
     """Regrets 0, 2, 8 and impossible: by the row's own scale 1, 3/4, 0 and 0; at scale 4 1, 1/2, 0 and 0."""
     classes, lost = ["oat", "soy", "corn", "rye"], [0.0, 2.0, 8.0, float("inf")]
     said = [f"<answer>{c}</answer>" for c in classes] + ["no answer"]
-    columns = {"classes": [classes] * 5, "regret": [lost] * 5}
+    columns = {"classes": [classes] * 5, "regret_low": [lost] * 5}
     (by_row,) = build_rewards(["regret_reward"])
     (by_scale,) = build_rewards(["regret_reward"], regret=RegretSection(scale=4.0))
     assert by_row(said, said, **columns) == [1.0, 0.75, 0.0, 0.0, 0.0]
     assert by_scale(said, said, **columns) == [1.0, 0.5, 0.0, 0.0, 0.0]
-    assert by_row(said[:2], said[:2], classes=[["oat", "soy"]] * 2, regret=[[0.0, 0.0]] * 2) == [1.0, 1.0]
+    assert by_row(said[:2], said[:2], classes=[["oat", "soy"]] * 2, regret_low=[[0.0, 0.0]] * 2) == [1.0, 1.0]
 
 
 def test_length_by_hand() -> None:
@@ -125,3 +125,11 @@ def test_a_reward_of_one_s_own_by_import_path(tmp_path: Path, monkeypatch: pytes
     for name, said in (("my_rewards:length", "no attribute"), ("not_there:f", "No module"), ("a b:f", "no reward is")):
         with pytest.raises(ConfigurationError, match=said):
             build_rewards([name])
+
+
+def test_a_tied_class_is_right_where_the_row_accepts_it() -> None:
+    (reward,) = build_rewards(["lu_reward"])
+    said = ["<think>a</think><answer>oat</answer>", "<think>a</think><answer>soy</answer>"]
+    columns = {"answer": ["wheat"] * 2, "classes": [["wheat", "oat", "soy"]] * 2}
+    assert reward(said, said, **columns) == [0.0, 0.0]
+    assert reward(said, said, **columns, accepted=[["wheat", "oat"]] * 2) == [1.0, 0.0]
