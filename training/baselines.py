@@ -107,6 +107,12 @@ def decide_with_baselines(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0
     return {name: decisions for name, decisions in decided.items() if decisions is not None}
 
 
+def varies(column: np.ndarray) -> bool:
+    """Whether a learner's part of the rows is sure to hold two values: scikit-learn cannot bin a constant."""
+    _, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+    return len(counts) > 1 and bool(counts.sum() - counts.max() >= FEW)
+
+
 def _together(frame: pd.DataFrame) -> pd.DataFrame:
     listed = feature_table(frame)
     central = [name for name in map(str, listed) if "." not in name or name.startswith(f"{CENTRAL}.")]
@@ -139,8 +145,11 @@ def _fitted(
     if train["answer"].nunique() < 2:  # nothing to learn
         return majority(train, rows)
     features = features_of(pd.concat([train, rows], ignore_index=True))
-    features = features.loc[:, features.iloc[: len(train)].notna().any()]
-    known, asked = features.iloc[: len(train)].to_numpy(), features.iloc[len(train) :].to_numpy()
+    numbers = features.to_numpy(dtype=float)
+    some = np.array([varies(column) for column in numbers[: len(train)].T])
+    known, asked = numbers[: len(train), some], numbers[len(train) :, some]
+    if not some.any():
+        return majority(train, rows)
     model = model_for(train, seed).fit(known, train["answer"].to_numpy(dtype=str))
     names = [str(c) for c in model.classes_]
     possible = np.array(
