@@ -118,24 +118,28 @@ def compare(
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
+    out.print("; ".join(f"{name}: {model}" for name, model in found["models"].items()))
     for split, by_run in found["runs"].items():
-        table = _table(*COLUMNS, "format", "tokens", title=split)
-        for name, of in by_run.items():
-            more = (f"{of['format_share']:.1%}", f"{of['mean_tokens']:.0f}")
-            table.add_row(f"{name} ({found['models'][name]})", *_cells(of["decisions"]), *more)
+        table = _table("run", "right", "95 % rows", "95 % blocks", "MCC", "format", "tokens", "rows", title=split)
+        for name, run in by_run.items():
+            of = run["decisions"]
+            written = (f"{run['format_share']:.1%}", f"{run['mean_tokens']:.0f}", f"{of['rows']:,}")
+            table.add_row(name, f"{of['accuracy']:.1%}", *_intervals(of), f"{of['mcc']:.3f}", *written)
         out.print(table)
-    table = _table("split", "second less first", "difference", "95 % blocks", "p rows", "p blocks", title="differences")
-    for one in found["differences"]:
-        bounds = one["block_bootstrap"]
-        table.add_row(
-            one["split"],
-            f"{one['second']} - {one['first']}",
-            f"{one['difference']:+.1%}",
-            f"{bounds['low']:+.1%} to {bounds['high']:+.1%}",
-            f"{one['mcnemar_p']:.3g}",
-            f"{one['block_permutation_p']:.3g}",
+        table = _table(
+            "second less first", "difference", "95 % blocks", "p rows", "p blocks", title=f"differences, {split}"
         )
-    out.print(table)
+        for one in found["differences"]:
+            if one["split"] == split:
+                bounds = one["block_bootstrap"]
+                table.add_row(
+                    f"{one['second']} - {one['first']}",
+                    f"{one['difference']:+.1%}",
+                    f"{bounds['low']:+.1%} to {bounds['high']:+.1%}",
+                    f"{one['mcnemar_p']:.3g}",
+                    f"{one['block_permutation_p']:.3g}",
+                )
+        out.print(table)
 
 
 # Shares of rows decided rightly, and of the regret that worst decisions would cost, kept.
@@ -143,19 +147,12 @@ COLUMNS = ("decides", "right", "95 % rows", "95 % blocks", "balanced", "MCC", "k
 
 
 def _table(*columns: str, title: str) -> Table:
+    """Narrow enough for a terminal of 80 columns."""
     return Table(*columns, title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
 
 
-def _cells(of: dict[str, Any]) -> tuple[str, ...]:
-    intervals = (f"{100 * of[key]['low']:.1f}-{100 * of[key]['high']:.1f}" for key in ("wilson", "block_bootstrap"))
-    return (
-        f"{of['accuracy']:.1%}",
-        *intervals,
-        f"{of['balanced_accuracy']:.3f}",
-        f"{of['mcc']:.3f}",
-        f"{of['regret']['kept_share']:.1%}",
-        f"{of['rows']:,}",
-    )
+def _intervals(of: dict[str, Any]) -> list[str]:
+    return [f"{100 * of[key]['low']:.1f}-{100 * of[key]['high']:.1f}" for key in ("wilson", "block_bootstrap")]
 
 
 def _say(evaluation: dict[str, Any]) -> None:
@@ -163,20 +160,25 @@ def _say(evaluation: dict[str, Any]) -> None:
     for split in evaluation["best"]:
         table = _table(*COLUMNS, title=split)
         for name, by_split in sorted(deciders.items(), key=lambda item: -item[1][split]["accuracy"]):
-            table.add_row(name.replace("_", " "), *_cells(by_split[split]))
+            of = by_split[split]
+            shares = (f"{of['balanced_accuracy']:.3f}", f"{of['mcc']:.3f}", f"{of['regret']['kept_share']:.1%}")
+            words = name.replace("_", " ")
+            table.add_row(words, f"{of['accuracy']:.1%}", *_intervals(of), *shares, f"{of['rows']:,}")
         out.print(table)
-    if evaluation["plans"]:
-        table = _table("landscape", "decides", "optimum", "floors missed", "repaired", "changed", title="whole plans")
+    for landscape in evaluation["plan_landscapes"]:
+        table = _table(
+            "decides", "of the optimum", "floors missed", "repaired", "changed", title=f"plan of {landscape}"
+        )
         for one in evaluation["plans"]:
-            repaired = one["repaired"]
-            table.add_row(
-                one["landscape"],
-                one["decider"].replace("_", " "),
-                _percent(one["share"]),
-                ", ".join(missed["crop"] for missed in one["missed"]) or "none",
-                _percent(repaired["share"]) if repaired else "none found",
-                f"{repaired['changed']:,}" if repaired else "",
-            )
+            if one["landscape"] == landscape:
+                repaired = one["repaired"]
+                table.add_row(
+                    one["decider"].replace("_", " "),
+                    _percent(one["share"]),
+                    ", ".join(missed["crop"] for missed in one["missed"]) or "none",
+                    _percent(repaired["share"]) if repaired else "none found",
+                    f"{repaired['changed']:,}" if repaired else "",
+                )
         out.print(table)
     for group in evaluation["seeds"]:
         for split, figures in group["figures"].items():

@@ -20,6 +20,7 @@ from oracle.solution import save_solution
 from oracle.solve import solve
 from pipeline.cli import app
 from pipeline.report import write_run_report
+from pipeline.report_completions import ten_completions
 from pipeline.runs import models_of, named
 from prompts.config import PromptConfig
 from prompts.dataset import Source, build_dataset
@@ -184,9 +185,6 @@ def test_the_report_says_the_same_to_machines(made: Made) -> None:
     assert report["ceiling"]["accuracy"] in [v["best"]["accuracy"] for v in stated["variants"]]
     assert f"{report['ceiling']['accuracy']:.1%}" in report["headline"]
     assert "supply floors" in report["headline"]
-    assert len(report["completions"]) == 10 or len({c["prompt_id"] for c in report["completions"]}) == len(
-        report["completions"]
-    )
     measured = {one["what"]: one for one in report["detectors"]}
     assert 0.8 < measured["yield_max"]["precision"] <= 1
     assert set(report["lineage"]["training"]["SFT"]) >= {"weights_sha256", "dataset_sha256", "seed"}
@@ -274,3 +272,29 @@ def test_runs_are_found_and_named(made: Made, tmp_path: Path) -> None:
     assert named(str(made.first)) == ("mine-1", made.first)
     assert "two runs are called" in run("evaluate", made.first / "sft", made.second / "sft", made.dataset).stderr
     assert "no finished run" in run("evaluate", tmp_path, made.dataset).stderr
+
+
+def test_ten_completions_show_the_best_the_worst_and_the_most_costly(tmp_path: Path) -> None:
+    n = 16
+    table = pd.DataFrame(
+        {
+            "prompt_id": [f"a:{i}" for i in range(n)],
+            "model": "m",
+            "split": "held_out_block",
+            "answer": "oat",
+            "decision": ["oat"] * 5 + ["corn"] * 7 + [None] * 4,
+            "correct": [True] * 5 + [False] * 11,
+            "well_formed": [True] * 12 + [False] * 4,
+            "tokens": range(n),
+            "regret": [0.0] * 5 + [0.1, 0.7, 0.2, 0.6, 0.3, 0.5, 0.4] + [0.9] * 4,
+            "worst_regret": [0.5, 0.9, 0.1, 0.8, 0.7] + [0.9] * 11,
+            "completion": "...",
+        }
+    )
+    table.to_parquet(tmp_path / "predictions.parquet")
+    shown = [(c["kind"], int(c["prompt_id"][2:])) for c in ten_completions(tmp_path, "m", "held_out_block")]
+    assert shown == [
+        *[("best", i) for i in (1, 3, 4)],  # right where most was at stake
+        *[("most costly", i) for i in (6, 8, 10, 11)],  # decided, by regret
+        *[("worst", i) for i in (15, 14, 13)],  # nothing decided, the longest first
+    ]
