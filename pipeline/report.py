@@ -67,6 +67,8 @@ def write_run_report(
         Where there is no evaluation of a model, or no dataset.
     """
     found, manifest = _read(evaluation / EVALUATION), _read(dataset / "manifest.json")
+    if "best" not in found:
+        raise TrainingError(f"{evaluation} was written by an earlier version: run `landoracle evaluate` again")
     if not found["models"]:
         raise TrainingError(f"{evaluation} holds an evaluation of baselines alone: a report is about a run")
     model = list(found["models"])[-1]

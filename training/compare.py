@@ -113,6 +113,8 @@ def _read(folder: Path) -> tuple[str, pd.DataFrame]:
     if not models:
         raise TrainingError(f"{folder} holds an evaluation of baselines alone: evaluate a run")
     table = pd.read_parquet(folder / PREDICTIONS)
+    if "regret" not in table:
+        raise TrainingError(f"{folder} was written by an earlier version: run `landoracle evaluate` again")
     table = table[table["model"] == models[-1]]
     return models[-1], table.set_index(["split", "prompt_id"], drop=False)
 
