@@ -135,7 +135,12 @@ def held_out_accuracy(context: dg.AssetExecutionContext, config: Profile, worksp
     models = {name: workspace.model(stage) for stage, name in STAGE_NAMES.items()}
     with refusals():
         command = evaluation_command(
-            workspace.dataset, config.profile, workspace.evaluation, models, overrides=config.overrides
+            workspace.dataset,
+            config.profile,
+            workspace.evaluation,
+            models,
+            plans=[workspace.path / "plans"],
+            overrides=config.overrides,
         )
         run_command(command, on_line=context.log.info)
     return dg.MaterializeResult(metadata=shown.of_evaluation(workspace.evaluation / EVALUATION))

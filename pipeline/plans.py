@@ -1,31 +1,5 @@
 """Solved landscapes on disk, as ``landoracle solve`` and the asset ``oracle_plan`` leave them."""
 
-from __future__ import annotations
+from prompts.plan_folder import read_plan
 
-from pathlib import Path
-
-from oracle.errors import DatasetError
-from oracle.landscape import load_landscape
-from oracle.neighbours import NeighbourGraph
-from oracle.solution import load_solution
-from prompts.dataset import Source
-from prompts.split import Role
-
-
-def read_plan(folder: Path, role: Role = Role.TRAIN) -> Source:
-    """A plan's landscape, graph and solution, as prompts are made of them.
-
-    Raises
-    ------
-    DatasetError
-        Where the folder holds no complete plan.
-    """
-    missing = [n for n in ("landscape.parquet", "graph.parquet", "solution.json") if not (folder / n).is_file()]
-    if missing:
-        raise DatasetError(f"{folder} holds no plan (it lacks {', '.join(missing)}): run `landoracle solve` into it")
-    return Source(
-        load_landscape(folder / "landscape.parquet"),
-        NeighbourGraph.load(folder / "graph.parquet"),
-        load_solution(folder),
-        role,
-    )
+__all__ = ["read_plan"]

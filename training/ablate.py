@@ -25,6 +25,8 @@ from training.launch import evaluation_command, run_command, training_command
 from training.run import RUN, weights_sha256
 
 ANSWER_ONLY = f"prompts.style={Style.ANSWER_ONLY}"
+GREEDY_ALONE = ("evaluation.samples=0", "evaluation.cited_rows=0", "evaluation.plan_landscapes=0")
+"""Of an evaluation, what a comparison of decisions needs."""
 ANSWER_ONLY_DATASET = "dataset_answer_only"
 
 
@@ -189,7 +191,7 @@ class Ablation:
         for thinks, (dataset, _) in self.datasets.items():
             models = {run.name: self.folder(run) for run in runs if self.config(run).thinks == thinks}
             common = [change for change in self.changes if change.partition(":")[0] not in ARMS]
-            overrides = [*common, *([] if thinks else [ANSWER_ONLY])]
+            overrides = [*GREEDY_ALONE, *common, *([] if thinks else [ANSWER_ONLY])]
             folder = evaluation_folder(self.out, thinks=thinks)
             wanted = {
                 "weights_sha256": {name: weights_sha256(path) for name, path in models.items()},

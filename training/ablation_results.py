@@ -20,7 +20,8 @@ from oracle.errors import TrainingError
 from oracle.files import write_json, write_text
 from training.ablate import ARMS, REFERENCE, Run, evaluation_folder
 from training.evaluate import PREDICTIONS
-from training.figures import Interval, block_bootstrap, mcnemar
+from training.figures import Interval, block_bootstrap
+from training.paired import mcnemar
 from training.run import METRICS, RUN
 
 RESULTS, PAGE = "results.json", "results.md"
