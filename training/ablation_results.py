@@ -18,6 +18,7 @@ import pandas as pd
 
 from oracle.errors import TrainingError
 from oracle.files import write_json, write_text
+from prompts.split import Split
 from training.ablate import ARMS, REFERENCE, Run, evaluation_folder
 from training.evaluate import PREDICTIONS
 from training.figures import Interval, block_bootstrap
@@ -109,7 +110,7 @@ def results(out: Path, runs: Sequence[Run]) -> AblationResults:
     if missing:
         raise TrainingError(f"{out} holds no decisions of {', '.join(missing)}: run `landoracle ablate` to its end")
     records = {run.name: json.loads((out / run.name / RUN).read_text(encoding="utf-8")) for run in runs}
-    splits = sorted(predictions["split"].unique())
+    splits = sorted(predictions["split"].unique(), key=lambda split: (split != Split.HELD_OUT_LANDSCAPE, split))
     found = AblationResults(
         arms=tuple(
             _arm(arm, split, runs, predictions[predictions["split"] == split], records, out)
