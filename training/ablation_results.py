@@ -42,6 +42,8 @@ class Difference:
     """Bootstrap of whole landscapes."""
     by_block: Interval
     """Bootstrap of spatial blocks."""
+    by_seed_and_landscape: tuple[Interval, ...]
+    """Each seed's own difference, bootstrap of whole landscapes."""
     mcnemar_p: tuple[float, ...]
     """By seed."""
 
@@ -145,13 +147,14 @@ def difference(arm: str, against: str, seeds: Iterable[int], decided: dict[str, 
         [b.loc[rows, "correct"].to_numpy(float) - a.loc[rows, "correct"].to_numpy(float) for a, b in pairs]
     )
     mean = moved.mean(axis=0)
-    where = pairs[0][0]
+    landscape, block = (pairs[0][0][name].to_numpy(dtype=str) for name in ("landscape", "block"))
     return Difference(
         against=against,
         mean=float(mean.mean()),
         by_seed=tuple(float(m) for m in moved.mean(axis=1)),
-        by_landscape=block_bootstrap(mean, where["landscape"].to_numpy(dtype=str)),
-        by_block=block_bootstrap(mean, where["block"].to_numpy(dtype=str)),
+        by_landscape=block_bootstrap(mean, landscape),
+        by_block=block_bootstrap(mean, block),
+        by_seed_and_landscape=tuple(block_bootstrap(one, landscape) for one in moved),
         mcnemar_p=tuple(
             mcnemar(a.loc[rows, "correct"].to_numpy(bool), b.loc[rows, "correct"].to_numpy(bool)) for a, b in pairs
         ),
