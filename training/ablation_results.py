@@ -229,7 +229,7 @@ def _difference(found: Difference | None) -> str:
         return ""
     interval = found.by_landscape
     seeds = ", ".join(f"{100 * d:+.1f}" for d in found.by_seed)
-    p = ", ".join(f"{p:.1g}" for p in found.mcnemar_p)
+    p = ", ".join(f"{p:.1g}" if p > 0 else "< 1e-300" for p in found.mcnemar_p)
     return f"{100 * found.mean:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]; seeds {seeds}; p {p}"
 
 
