@@ -12,13 +12,14 @@ import dagster as dg  # which reads annotations at run time: no `from __future__
 from pydantic import Field
 
 from oracle.errors import DatasetError, LandoracleError
+from oracle.files import write_json
 from oracle.landscape import load_landscape, save_landscape
 from oracle.neighbours import NeighbourGraph
 from oracle.neighbours import neighbour_graph as build_graph
-from oracle.solution import save_solution
+from oracle.solution import read_json
 from oracle.solve import solve
 from pipeline import metadata as shown
-from pipeline.plans import read_plan
+from pipeline.plans import read_plan, refuse_stale, write_plan
 from pipeline.report import STAGE_NAMES, write_report
 from pipeline.sources import find_source
 from pipeline.token_audit import audit_if_possible
@@ -55,10 +56,11 @@ def landscape(context: dg.AssetExecutionContext, workspace: Workspace) -> dg.Mat
     key = context.partition_key
     with refusals():
         source = find_source(key)
+        fingerprint = source.fingerprint()
         value, report = source.read()
         save_landscape(value, workspace.landscape(key))
-    version = dg.DataVersion(source.fingerprint())
-    return dg.MaterializeResult(metadata=shown.of_landscape(value, report), data_version=version)
+        write_json(workspace.origin(key), {"fingerprint": fingerprint})
+    return dg.MaterializeResult(metadata=shown.of_landscape(value, report), data_version=dg.DataVersion(fingerprint))
 
 
 @dg.asset(
@@ -82,7 +84,8 @@ def oracle_plan(context: dg.AssetExecutionContext, workspace: Workspace) -> dg.M
     with refusals():
         value, graph = load_landscape(workspace.landscape(key)), NeighbourGraph.load(workspace.graph(key))
         solution = solve(value, graph, find_source(key).settings().glm, progress=context.log.debug)
-        save_solution(workspace.plan(key), value, graph, solution)
+        fingerprint = read_json(workspace.origin(key))["fingerprint"]
+        write_plan(workspace.plan(key), value, graph, solution, fingerprint)
     return dg.MaterializeResult(metadata=shown.of_plan(value, solution, workspace.plan(key) / "map.png"))
 
 
@@ -93,7 +96,9 @@ def prompt_dataset(context: dg.AssetExecutionContext, config: Profile, workspace
     with refusals():
         for key in sorted(context.instance.get_dynamic_partitions(str(LANDSCAPES.name))):
             try:
-                sources.append(read_plan(workspace.plan(key), Role(find_source(key).settings().role)))
+                source = find_source(key)
+                refuse_stale(workspace.plan(key), source.fingerprint())
+                sources.append(read_plan(workspace.plan(key), Role(source.settings().role)))
             except LandoracleError as error:  # one landscape without a plan must not hold up the others
                 skipped[key] = str(error)
         if not sources:

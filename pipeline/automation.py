@@ -11,7 +11,10 @@ solve_landscape = dg.define_asset_job(
     "solve_landscape", dg.AssetSelection.assets(*PER_LANDSCAPE), description="Read and solve one landscape."
 )
 retrain = dg.define_asset_job(
-    "retrain", dg.AssetSelection.assets(*FROM_ALL), description="Dataset, SFT, GRPO, evaluation and report."
+    "retrain",
+    dg.AssetSelection.assets(*FROM_ALL),
+    description="Dataset, SFT, GRPO, evaluation and report.",
+    tags={"landoracle/trains": "yes"},  # of which dagster.yaml lets one run at a time
 )
 
 

@@ -1,16 +1,22 @@
 """Where every stage finds and leaves its files: one folder, the same for Dagster, the demo and the report."""
 
+import os
 from pathlib import Path
 
 import dagster as dg
+from pydantic import Field
 
+from pipeline.plans import ORIGIN
 from pipeline.sources import PROJECT
 
 
 class Workspace(dg.ConfigurableResource):
     """The folder of one pipeline's files (``runs/demo`` unless the launchpad says otherwise)."""
 
-    root: str = "runs/demo"
+    root: str = Field(
+        default_factory=lambda: os.environ.get("LANDORACLE_WORKSPACE", "runs/demo"),
+        description="folder of all files, below the project where it is relative",
+    )
 
     @property
     def path(self) -> Path:
@@ -20,6 +26,10 @@ class Workspace(dg.ConfigurableResource):
     def landscape(self, key: str) -> Path:
         """GeoParquet of one landscape."""
         return self.path / "landscapes" / key / "landscape.parquet"
+
+    def origin(self, key: str) -> Path:
+        """What the landscape beside it was read from, as its source's fingerprint."""
+        return self.path / "landscapes" / key / ORIGIN
 
     def graph(self, key: str) -> Path:
         """Neighbour graph of one landscape."""
