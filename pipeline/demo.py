@@ -49,7 +49,7 @@ def run_demo(root: str, profile: str, overrides: Sequence[str], console: Console
         write_text(marker, asked)
     made = _Made(marker.stat().st_mtime)
     os.chdir(PROJECT)  # dagster.yaml keeps its storage beside itself
-    with dg.DagsterInstance.from_config(str(PROJECT)) as instance:
+    with dg.DagsterInstance.from_config(os.environ.get("DAGSTER_HOME", str(PROJECT))) as instance:
         _solve_all(workspace, made, instance, console)
         outputs = {
             "prompt_dataset": workspace.dataset / "manifest.json",
@@ -109,6 +109,7 @@ def _run(
             "resources": {"workspace": {"config": {"root": workspace.root}}},
             "loggers": {"console": {"config": {}}},
         },
+        tags={"dagster/max_retries": "0"},  # no daemon starts what this process did not finish
         raise_on_error=False,
     )
     if result.success:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Thread
 
 from oracle.errors import TrainingError
 from training.config import Stage, TrainingConfig, load_profile
@@ -127,6 +128,8 @@ def run_command(command: Sequence[str], *, on_line: Callable[[str], None] | None
         start_new_session=True,
         preexec_fn=partial(end_with_parent, os.getpid()),
     )
+    rest = Thread(target=_end_what_is_left, args=[child], daemon=True)
+    rest.start()
     try:
         if on_line and child.stderr is not None:
             for line in child.stderr:
@@ -135,6 +138,7 @@ def run_command(command: Sequence[str], *, on_line: Callable[[str], None] | None
         status = child.wait()
     finally:
         _end(child)
+        rest.join()
     if status == INTERRUPTED:
         raise TrainingError("the run was stopped after a checkpoint; the same command goes on from there")
     if status:
@@ -144,14 +148,19 @@ def run_command(command: Sequence[str], *, on_line: Callable[[str], None] | None
 
 
 def _end(child: subprocess.Popen[str]) -> None:
-    """Stop a child that still runs, ever more firmly, and whatever of its session outlived it."""
+    """Stop a child that still runs, ever more firmly."""
     for number, patience_s in PATIENCE_S.items():
         if child.poll() is not None:
-            break
+            return
         os.killpg(child.pid, number)
         with suppress(subprocess.TimeoutExpired):
             child.wait(timeout=patience_s)
-    with suppress(ProcessLookupError):  # the workers of a launcher that was killed
+
+
+def _end_what_is_left(child: subprocess.Popen[str]) -> None:
+    """Kill what outlives the child in its session: the workers of a launcher that was killed."""
+    child.wait()
+    with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
 
 

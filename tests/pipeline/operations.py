@@ -87,8 +87,10 @@ class Operations:
         socket = self.home / f"server{time.monotonic_ns()}"
         self._log = (self.home / "server.log").open("a")
         self.server = subprocess.Popen(
-            [sys.executable, "-m", "dagster", "api", "grpc", "--socket", str(socket), "-m", "pipeline.definitions"]
-            + ["--location-name", "landoracle"],
+            [
+                *(sys.executable, "-m", "dagster", "api", "grpc", "--socket", str(socket)),
+                *("-m", "pipeline.definitions", "--location-name", "landoracle"),
+            ],
             env=environment(self.home, **self._variables),
             cwd=PROJECT,
             stdout=self._log,

@@ -16,6 +16,7 @@ from prompts.dataset import CARD, PROMPTS, PromptDataset
 from prompts.manifest import FORMAT, Manifest
 from prompts.rows import SCHEMA, parquet_bytes
 from prompts.split import SplitConfig
+from prompts.transforms import AugmentConfig
 
 CROPS = ("wheat", "oat", "corn", "soy")
 CLASSES = [*CROPS, "habitat"]
@@ -94,6 +95,7 @@ def save_dataset(frame: pd.DataFrame, folder: Path) -> PromptDataset:
         templates_sha256="",
         prompts=PromptConfig(),
         split_config=SplitConfig(),
+        augment=AugmentConfig(),
         sources=(),
         splits={},
         notes=(),
