@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from oracle.landscape import Landscape
 from oracle.map import thumbnail
 from oracle.neighbours import NeighbourGraph
 from oracle.solution import Solution
+from pipeline.policy import Policies, Verdict
 from prompts.dataset import PromptDataset
 from training.run import RUN
 
@@ -158,3 +160,17 @@ def of_evaluation(file: Path) -> Metadata:
                 if kind == "models":
                     numbers[f"accuracy {name} {split}".replace(" ", "_")] = float(of["accuracy"])
     return {**numbers, "accuracy": table(rows)}
+
+
+def of_policies(policies: Policies, verdict: Verdict) -> Metadata:
+    """What is served, how it came to that, and what became of the newest policy."""
+    shown: Metadata = {"verdict": verdict.why, "promoted": verdict.promoted}
+    if policies.history:
+        now = policies.history[-1]
+        shown |= {
+            "served": now.policy,
+            "accuracy_served": now.accuracy,
+            "folder": dg.MetadataValue.path(str(policies.served)),
+            "history": table(asdict(change) for change in reversed(policies.history)),
+        }
+    return shown

@@ -10,9 +10,42 @@ from typing import Annotated
 
 import typer
 
-from pipeline.terminal import refusals
+from pipeline.terminal import JsonOption, refusals, show
 
 operations_app = typer.Typer()
+policy_app = typer.Typer(no_args_is_help=True, help="The policy that is served.")
+operations_app.add_typer(policy_app, name="policy")
+Folder = Annotated[Path, typer.Argument(help="The pipeline's folder.")]
+
+
+@policy_app.command("show")
+def show_policy(workspace: Folder = Path("runs/demo"), as_json: JsonOption = False) -> None:
+    """The served policy, its folder and how it came to be served.
+
+    Example: `landoracle policy show runs/demo`
+    """
+    from oracle.errors import TrainingError
+    from pipeline.policy import Policies
+
+    with refusals():
+        policies = Policies(workspace)
+        if policies.served is None:
+            raise TrainingError(f"{workspace} serves no policy yet: materialize served_policy")
+    history = [f"{c.since}  {c.policy}  {c.why}" for c in reversed(policies.history)]
+    show({"policy": policies.served.name, "folder": str(policies.served), "history": history}, as_json, "Served policy")
+
+
+@policy_app.command()
+def rollback(workspace: Folder = Path("runs/demo"), as_json: JsonOption = False) -> None:
+    """Serve the policy before the present one again; the present one is not promoted again by itself.
+
+    Example: `landoracle policy rollback runs/demo`
+    """
+    from pipeline.policy import Policies
+
+    with refusals():
+        back = Policies(workspace).roll_back()
+    show({"policy": back.policy, "why": back.why}, as_json, "Served policy")
 
 
 @operations_app.command()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import geopandas as gpd
@@ -13,9 +12,10 @@ import pytest
 from pipeline.assets import FROM_ALL, LANDSCAPES, PER_LANDSCAPE
 from pipeline.automation import retrain, solve_landscape
 from pipeline.definitions import defs
+from pipeline.launchpad import as_settings
 from pipeline.workspace import Workspace
 from prompts.dataset import PromptDataset
-from tests.pipeline.conftest import write_landscape
+from tests.pipeline.conftest import execute, write_landscape
 
 TINY = [
     "model.hidden=32",
@@ -33,14 +33,6 @@ TINY = [
 ]
 
 
-def execute(job: str, instance: dg.DagsterInstance, workspace: Workspace, **more: Any) -> dg.ExecuteInProcessResult:
-    resources = {"workspace": {"config": {"root": workspace.root}}}
-    config = {"resources": resources, "loggers": {"console": {"config": {}}}, **more.pop("run_config", {})}
-    return defs.resolve_job_def(job).execute_in_process(
-        instance=instance, raise_on_error=False, run_config=config, **more
-    )
-
-
 @pytest.mark.usefixtures("drop_folder")
 def test_from_files_to_held_out_accuracy(drop_folder: Path, workspace: Workspace, instance: dg.DagsterInstance) -> None:
     files = {
@@ -51,16 +43,15 @@ def test_from_files_to_held_out_accuracy(drop_folder: Path, workspace: Workspace
     instance.add_dynamic_partitions(str(LANDSCAPES.name), [*files, "broken", "absent"])
 
     for key in files:
-        assert execute(solve_landscape.name, instance, workspace, partition_key=key).success
+        assert execute(solve_landscape.name, instance, partition_key=key).success
     for key, reason in {"broken": "broken.geojson", "absent": "put absent.geojson"}.items():
-        result = execute(solve_landscape.name, instance, workspace, partition_key=key)
+        result = execute(solve_landscape.name, instance, partition_key=key)
         assert not result.success
         (failure,) = result.filter_events(lambda event: event.is_step_failure)
         assert reason in failure.step_failure_data.user_failure_data.description
 
-    config = {"config": {"profile": "pocket", "overrides": TINY}}
-    names = ("prompt_dataset", "sft_model", "grpo_model", "held_out_accuracy")
-    result = execute(retrain.name, instance, workspace, run_config={"ops": {name: config for name in names}})
+    config = {"resources": {"training": {"config": as_settings(TINY)}}}
+    result = execute(retrain.name, instance, run_config=config)
     assert result.success, [e.step_failure_data for e in result.filter_events(lambda e: e.is_step_failure)]
 
     labels = gpd.read_file(workspace.plan("near") / "labels.gpkg")
@@ -98,6 +89,7 @@ def test_graph_reads_at_a_glance() -> None:
         "sft_model",
         "grpo_model",
         "held_out_accuracy",
+        "served_policy",
         "report",
     ]
     dg.Definitions.validate_loadable(defs)

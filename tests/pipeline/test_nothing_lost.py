@@ -17,6 +17,7 @@ import pytest
 
 from oracle.errors import LandoracleError
 from oracle.verify import verify
+from pipeline.launchpad import as_settings
 from pipeline.plans import read_plan
 from pipeline.workspace import Workspace
 from tests.pipeline.conftest import write_landscape
@@ -35,7 +36,7 @@ SETTINGS = [
     "max_train_rows=200",
     "threads=1",
 ]
-CONFIG = {"ops": {name: {"config": {"profile": "pocket", "overrides": SETTINGS}} for name in ("sft_model",)}}
+CONFIG = {"resources": {"training": {"config": as_settings(SETTINGS)}}}
 
 
 @pytest.fixture(scope="module")

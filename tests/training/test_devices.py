@@ -127,7 +127,9 @@ def test_a_full_disk_loses_nothing(
         filler.write_bytes(b"0" * (room.f_bavail * room.f_frsize - 20_000))
 
     Thread(target=fill, daemon=True).start()
-    with pytest.raises(TrainingError, match=r"(?i)no space left on device(.|\n)*goes on from the last complete checkpoint"):
+    with pytest.raises(
+        TrainingError, match=r"(?i)no space left on device(.|\n)*goes on from the last complete checkpoint"
+    ):
         run_command(command, on_line=lambda line: None)
     assert not out.exists()
     filler.unlink()
