@@ -15,7 +15,7 @@ from oracle.files import write_json
 from oracle.landscape import load_landscape, save_landscape
 from oracle.neighbours import NeighbourGraph
 from oracle.neighbours import neighbour_graph as build_graph
-from oracle.solution import read_json
+from oracle.solution import LABELS, MAP, read_json
 from oracle.solve import solve
 from pipeline import metadata as shown
 from pipeline.launchpad import GLM, Training
@@ -25,7 +25,7 @@ from pipeline.report import STAGE_NAMES, write_report
 from pipeline.sources import find_source
 from pipeline.token_audit import audit_if_possible
 from pipeline.workspace import Workspace
-from prompts.dataset import build_dataset
+from prompts.dataset import PROMPTS, build_dataset
 from prompts.split import Role
 from training.config import Stage
 from training.evaluate import EVALUATION
@@ -69,7 +69,10 @@ def landscape(context: dg.AssetExecutionContext, workspace: Files) -> dg.Materia
         value, report = source.read()
         save_landscape(value, workspace.landscape(key))
         write_json(workspace.origin(key), {"fingerprint": fingerprint})
-    return dg.MaterializeResult(metadata=shown.of_landscape(value, report), data_version=dg.DataVersion(fingerprint))
+    return dg.MaterializeResult(
+        metadata=shown.of_landscape(value, report) | shown.columns(workspace.landscape(key)),
+        data_version=dg.DataVersion(fingerprint),
+    )
 
 
 @dg.asset(
@@ -86,7 +89,10 @@ def neighbour_graph(context: dg.AssetExecutionContext, workspace: Files) -> dg.M
     with refusals():
         graph = build_graph(load_landscape(workspace.landscape(key)))
         graph.save(workspace.graph(key))
-    return dg.MaterializeResult(metadata=shown.of_graph(graph), data_version=dg.DataVersion(graph.sha256))
+    return dg.MaterializeResult(
+        metadata=shown.of_graph(graph) | shown.columns(workspace.graph(key)),
+        data_version=dg.DataVersion(graph.sha256),
+    )
 
 
 @dg.asset(
@@ -105,7 +111,8 @@ def oracle_plan(context: dg.AssetExecutionContext, glm: GLM, workspace: Files) -
         solution = solve(value, graph, glm.applied(find_source(key).settings().glm), progress=context.log.debug)
         fingerprint = read_json(workspace.origin(key))["fingerprint"]
         write_plan(workspace.plan(key), value, graph, solution, fingerprint)
-    return dg.MaterializeResult(metadata=shown.of_plan(value, solution, workspace.plan(key) / "map.png"))
+    plan = workspace.plan(key)
+    return dg.MaterializeResult(metadata=shown.of_plan(value, solution, plan / MAP) | shown.columns(plan / LABELS))
 
 
 @dg.asset(deps=[oracle_plan], kinds={"jinja", "parquet"}, tags={"stage": "prompts"}, **COMMON)
@@ -127,7 +134,8 @@ def prompt_dataset(context: dg.AssetExecutionContext, training: Training, worksp
         dataset = build_dataset(sources, profile.prompts, audit=audit)
         dataset.save(workspace.dataset)
     return dg.MaterializeResult(
-        metadata=shown.of_dataset(dataset, skipped), data_version=dg.DataVersion(dataset.sha256)
+        metadata=shown.of_dataset(dataset, skipped) | shown.columns(workspace.dataset / PROMPTS),
+        data_version=dg.DataVersion(dataset.sha256),
     )
 
 
