@@ -77,6 +77,6 @@ def test_a_wrong_value_fails_before_anything_runs(
 def test_wrong_types_and_choices_are_marked_in_the_launchpad(instance: dg.DagsterInstance) -> None:
     instance.add_dynamic_partitions("landscapes", ["farm"])
     for config in ({"floor_kind": "bushels"}, {"prices": "high"}, {"colour": "red"}):
+        resources = {"resources": {"glm": {"config": config}}}
         with pytest.raises(dg.DagsterInvalidConfigError):
-            resources = {"resources": {"glm": {"config": config}}}
             execute(solve_landscape.name, instance, partition_key="farm", run_config=resources)

@@ -44,6 +44,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("months")
     (folder / "landscapes").mkdir()
     write_landscape(folder / "landscapes", "farm", 1, "train")
+    write_landscape(folder / "landscapes", "second", 2, "train")
     return folder
 
 
@@ -63,19 +64,24 @@ def operations(place: Path) -> Iterator[Operations]:
     running.close()
 
 
-def test_kill_of_the_solver_leaves_the_old_plan_or_none(operations: Operations, workspace: Workspace) -> None:
-    """The solver works in the run's own process; its run is retried and ends with a plan whose proof holds."""
-    operations.instance.add_dynamic_partitions("landscapes", ["farm"])
-    run = operations.launch("solve_landscape", {}, partition="farm")
+def test_kill_of_one_of_two_solvers(operations: Operations, workspace: Workspace) -> None:
+    """Two landscapes on two workers; one is killed, retried, and ends with a plan whose proof holds."""
+    operations.instance.add_dynamic_partitions("landscapes", ["farm", "second"])
+    run, other = (operations.launch("solve_landscape", {}, partition=key) for key in ("farm", "second"))
     operations.turn()
+    workers = {operations.worker(run), operations.worker(other)}
+    assert len(workers) == 2
+    assert all(map(alive, workers))  # at the same time
     until(lambda: workspace.graph("farm").is_file(), 60, "the neighbour graph")
     os.kill(operations.worker(run), signal.SIGKILL)
     operations.turned_to(run, "FAILURE")
     with pytest.raises(LandoracleError):
         read_plan(workspace.plan("farm"))
     retry = until(lambda: operations.retry_of(run), 30, "a retry")
-    operations.turned_to(retry, "SUCCESS")
-    assert verify(workspace.plan("farm")).gap >= 0
+    for each in (retry, other):
+        operations.turned_to(each, "SUCCESS")
+    for key in ("farm", "second"):
+        assert verify(workspace.plan(key)).gap >= 0
 
 
 def _dataset(operations: Operations) -> None:
