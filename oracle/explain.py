@@ -17,7 +17,15 @@ from oracle.coefficients import Coefficients, coefficients
 from oracle.errors import LandscapeError
 from oracle.landscape import Landscape
 from oracle.neighbours import NeighbourGraph
+from oracle.regret import Proof
 from oracle.solution import Solution
+
+_RESTS_ON = {
+    Proof.CERTIFICATE: ", by the certificate",
+    Proof.SEARCH: ", by a search that found no other plan as good (the solver's word)",
+    Proof.PLAN: ", another plan is as good",
+    Proof.NONE: "",
+}
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,8 @@ class Explanation:
     locked: bool
     """No other class is allowed here."""
     status: str
+    proof: str
+    """What the status rests on (:class:`oracle.regret.Proof`)."""
     alternatives: tuple[Alternative, ...]
     neighbours: tuple[Neighbour, ...]
     pulls: tuple[Pull, ...]
@@ -101,6 +111,7 @@ class Explanation:
         """Heading and text of each part, for people."""
         at_prices = ", ".join(f"{name} {x:,.0f}" for name, x in sorted(self.worth.items(), key=lambda item: -item[1]))
         lines: dict[str, str | list[str]] = {
+            "label": f"{self.land_use}: {self.status}{_RESTS_ON[Proof(self.proof)]}",
             "area_ha": f"{self.area_ha:,.1f}",
             "current_land_use": self.current_land_use or "not stated",
             "another_class_would_cost": [_cost_line(a) for a in self.alternatives],
@@ -151,6 +162,7 @@ def explain(landscape: Landscape, graph: NeighbourGraph, solution: Solution, pol
         current_land_use=None if landscape.current is None else str(landscape.current[row]),
         locked=bool(c.allowed[row].sum() == 1),
         status=str(solution.status[row]),
+        proof=str(solution.proof[row]),
         alternatives=tuple(
             _alternative(solution, row, k, bool(c.allowed[row, k]), currency)
             for k in range(len(c.classes))

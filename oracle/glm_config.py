@@ -84,7 +84,7 @@ class GLMConfig(BaseModel):
     gap: float = Field(1e-4, ge=0, lt=1, description="relative gap to the certified bound at which the search stops")
     time_limit_s: Positive = Field(300.0, description="seconds after which the solve ends")
     proof_nodes: int = Field(
-        2_000,
+        10_000,
         ge=0,
         description="nodes that the search for the best plan that differs may take, to decide labels that the "
         "certificate leaves open; 0 = no such search",

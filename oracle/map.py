@@ -10,8 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import shapely
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection
+from matplotlib.colors import Normalize, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.path import Path as MplPath
@@ -75,7 +78,9 @@ def draw_map(
     write_atomically(Path(path), lambda p: figure.savefig(p, dpi=130, format="png"))
 
 
-def draw_comparison(landscape: Landscape, oracle: np.ndarray, model: np.ndarray) -> bytes:
+def draw_comparison(
+    landscape: Landscape, oracle: np.ndarray, model: np.ndarray, regret: np.ndarray | None = None
+) -> bytes:
     """A PNG of three maps side by side: the oracle's plan, a model's, and where the two differ.
 
     Parameters
@@ -83,15 +88,25 @@ def draw_comparison(landscape: Landscape, oracle: np.ndarray, model: np.ndarray)
     landscape : Landscape
     oracle, model : (n,) arrays of str
         Null in ``model`` where nothing was decided: white, and neither right nor wrong.
+    regret : (n,) array, optional
+        What the model's class costs, objective units: the darker a difference, the more. Without it they are all red.
     """
     colours = class_colours(landscape.classes)
     known = np.array([m in colours for m in model])
-    agrees = np.where(known, np.where(oracle == model, _AGREES, _MISSED), _BLANK)
+    differs = known & (oracle != model)
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     panels = figure.subplots(1, 3)
-    faces = ([colours[u] for u in oracle], [colours.get(u, _BLANK) for u in model], agrees.tolist())
-    right = int((known & (oracle == model)).sum())
-    titles = ("oracle", "model", f"differs (red): {int(known.sum()) - right:,} of {int(known.sum()):,}")
+    marked = np.full(len(landscape), _MISSED, dtype=object)
+    if regret is not None:
+        shade = ScalarMappable(Normalize(0, max(float(regret[differs].max(initial=0.0)), 1e-12)), colormaps["YlOrRd"])
+        marked[:] = [to_hex(c) for c in shade.to_rgba(regret)]
+        figure.colorbar(shade, ax=panels[2], shrink=0.7, label="regret, objective units")
+    faces = (
+        [colours[u] for u in oracle],
+        [colours.get(u, _BLANK) for u in model],
+        np.where(known, np.where(differs, marked, _AGREES), _BLANK).tolist(),
+    )
+    titles = ("oracle", "model", f"differs: {int(differs.sum()):,} of {int(known.sum()):,}")
     for axes, face, title in zip(panels, faces, titles, strict=True):
         _draw_polygons(axes, landscape, face)
         axes.set_title(title, fontsize=10)

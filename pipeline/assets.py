@@ -163,7 +163,12 @@ def held_out_accuracy(context: dg.AssetExecutionContext, training: Training, wor
     models = {name: workspace.model(stage) for stage, name in STAGE_NAMES.items()}
     with refusals():
         command = evaluation_command(
-            workspace.dataset, training.profile, workspace.evaluation, models, overrides=training.overrides
+            workspace.dataset,
+            training.profile,
+            workspace.evaluation,
+            models,
+            plans=[workspace.path / "plans"],
+            overrides=training.overrides,
         )
         run_command(command, on_line=context.log.info)
     return dg.MaterializeResult(metadata=shown.of_evaluation(workspace.evaluation / EVALUATION))

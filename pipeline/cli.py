@@ -9,6 +9,7 @@ import typer
 
 from pipeline.bench import bench_app
 from pipeline.dataset_commands import dataset_app
+from pipeline.evaluation_commands import evaluation_app
 from pipeline.export_commands import export_app
 from pipeline.landscape_commands import graph_app, landscape_app
 from pipeline.launch_commands import launch_app
@@ -27,6 +28,7 @@ app = typer.Typer(
     "`landoracle solve farms.gpkg --out plan`.",
 )
 app.add_typer(learning_app)
+app.add_typer(evaluation_app)
 app.add_typer(dataset_app)
 app.add_typer(export_app)
 app.add_typer(launch_app, name="launch")

@@ -1,17 +1,14 @@
-"""Commands on learning: prompts, training, evaluation, and the demo of everything."""
+"""Commands on learning: prompts, training, and the demo of everything."""
 
 from __future__ import annotations
 
-import json
 import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
-from rich.table import Table
 
-from oracle.errors import TrainingError
 from pipeline.terminal import (
     DatasetArgument,
     JsonOption,
@@ -135,45 +132,6 @@ def train(
             typer.echo(shlex.join(command))
             if start is None or start.is_dir():
                 run_command(check_command(each, dataset, profile, start=start, overrides=changes or []))
-
-
-@learning_app.command()
-def evaluate(
-    run: Annotated[Path, typer.Argument(help="Folder that `landoracle train` wrote, or one model.")],
-    dataset: DatasetArgument,
-    to: Annotated[Path | None, typer.Option("--out", help="Folder for the figures; RUN/evaluation by default.")] = None,
-    profile: ProfileOption = "pocket",
-    changes: SetOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Accuracy on held-out polygons, with intervals, beside baselines on the same rows.
-
-    Example: `landoracle evaluate runs/mine dataset`
-    """
-    from pipeline.report import STAGE_NAMES
-    from training.evaluate import EVALUATION
-    from training.launch import evaluation_command, run_command
-    from training.run import RUN
-
-    with refusals():
-        models = {name: run / stage for stage, name in STAGE_NAMES.items() if (run / stage / RUN).is_file()}
-        if (run / RUN).is_file():
-            models = {run.name: run}
-        if not models:
-            raise TrainingError(f"{run} holds no finished run; train one with `landoracle train {dataset} --out {run}`")
-        folder = to or run / "evaluation"
-        run_command(evaluation_command(dataset, profile, folder, models, overrides=changes or []))
-        evaluation = json.loads((folder / EVALUATION).read_text(encoding="utf-8"))
-    if as_json:
-        typer.echo(json.dumps(evaluation, indent=2))
-        return
-    for split in sorted({s for by_split in evaluation["models"].values() for s in by_split}):
-        table = Table("decides", "accuracy", "95 % interval", "rows", title=split, title_justify="left")
-        for name, by_split in (evaluation["models"] | evaluation["baselines"]).items():
-            of = by_split[split]
-            interval = f"{of['wilson']['low']:.1%} to {of['wilson']['high']:.1%}"
-            table.add_row(name.replace("_", " "), f"{of['accuracy']:.1%}", interval, f"{of['rows']:,}")
-        out.print(table)
 
 
 @learning_app.command()

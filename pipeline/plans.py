@@ -7,11 +7,12 @@ from pathlib import Path
 
 from oracle.errors import DatasetError
 from oracle.files import write_json
-from oracle.landscape import Landscape, load_landscape
+from oracle.landscape import Landscape
 from oracle.neighbours import NeighbourGraph
-from oracle.solution import Solution, load_solution, read_json, save_solution
-from prompts.dataset import Source
-from prompts.split import Role
+from oracle.solution import Solution, read_json, save_solution
+from prompts.plan_folder import read_plan
+
+__all__ = ["read_plan", "refuse_stale", "write_plan"]
 
 ORIGIN = "origin.json"
 
@@ -28,12 +29,13 @@ def write_plan(folder: Path, landscape: Landscape, graph: NeighbourGraph, soluti
     fingerprint : str
         :meth:`pipeline.sources.Source.fingerprint` of what the landscape was read from, kept in ``origin.json``.
     """
-    partial, replaced = (folder.with_name(f".{folder.name}.{what}") for what in ("partial", "replaced"))
+    partial, replaced = (folder.parent / what / folder.name for what in (".partial", ".replaced"))
     for left in (partial, replaced):
         shutil.rmtree(left, ignore_errors=True)
     save_solution(partial, landscape, graph, solution)
     write_json(partial / ORIGIN, {"fingerprint": fingerprint})
     if folder.exists():
+        replaced.parent.mkdir(exist_ok=True)
         folder.rename(replaced)
     partial.rename(folder)
     shutil.rmtree(replaced, ignore_errors=True)
@@ -54,22 +56,3 @@ def refuse_stale(folder: Path, fingerprint: str) -> None:
             f"{folder} was solved from an earlier state of its file or recipe: materialize its partition again "
             "(where that fails, its reason says what to mend in the file)"
         )
-
-
-def read_plan(folder: Path, role: Role = Role.TRAIN) -> Source:
-    """A plan's landscape, graph and solution, as prompts are made of them.
-
-    Raises
-    ------
-    DatasetError
-        Where the folder holds no complete plan.
-    """
-    missing = [n for n in ("landscape.parquet", "graph.parquet", "solution.json") if not (folder / n).is_file()]
-    if missing:
-        raise DatasetError(f"{folder} holds no plan (it lacks {', '.join(missing)}): run `landoracle solve` into it")
-    return Source(
-        load_landscape(folder / "landscape.parquet"),
-        NeighbourGraph.load(folder / "graph.parquet"),
-        load_solution(folder),
-        role,
-    )

@@ -1,31 +1,34 @@
-"""The report of a workspace: ``report.json`` for machines and ``report.html``, one self-contained page, for people.
+"""The report of an evaluation: ``report.json`` for machines and ``report.html``, one self-contained page, for people.
 
 Everything on it is read from what the stages left; nothing is computed again.
 """
 
 from __future__ import annotations
 
-import base64
-import io
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from oracle.errors import TrainingError
 from oracle.files import write_json, write_text
-from oracle.map import draw_comparison
-from pipeline.plans import read_plan
-from training.config import Stage
-from training.evaluate import EVALUATION, PREDICTIONS
+from pipeline.report_completions import ten_completions
+from pipeline.report_pictures import curves, maps
+from pipeline.runs import STAGE_NAMES
+from pipeline.sources import PROJECT
+from training.evaluate import EVALUATION
 from training.run import RUN
 
 TEMPLATES = Path(__file__).parent / "templates"
-SPLITS = {"held_out_landscape": "landscapes never seen", "held_out_block": "held-out blocks"}
-STAGE_NAMES = {Stage.SFT: "SFT", Stage.GRPO: "SFT + GRPO"}
-SHOWN_COMPLETIONS = 6
+SPLITS = {
+    "held_out_landscape": "landscapes never seen",
+    "held_out_block": "held-out blocks",
+    "held_out_random": "single polygons amid training ones, which leak",
+}
+LABELLED = PROJECT / "tests" / "training" / "motifs"
+CEILING = "ceiling.json"
 
 
 def write_report(root: Path) -> dict[str, Any]:
@@ -36,8 +39,63 @@ def write_report(root: Path) -> dict[str, Any]:
     TrainingError
         Where the evaluation has not been run.
     """
-    figures = _figures(root)
-    pictures = {"curves": _curves(root), "maps": _maps(root)}
+    models = {name: root / "models" / stage for stage, name in STAGE_NAMES.items()}
+    plans = [root / "plans"] if (root / "plans").is_dir() else []
+    return write_run_report(root / "evaluation", root / "dataset", models, plans, root)
+
+
+def write_run_report(
+    evaluation: Path, dataset: Path, models: Mapping[str, Path], plans: Sequence[Path], out: Path
+) -> dict[str, Any]:
+    """Write ``report.json`` and ``report.html`` into ``out`` and return what the JSON holds.
+
+    Parameters
+    ----------
+    evaluation : Path
+        Folder that an evaluation was written into.
+    dataset : Path
+        The prompt dataset evaluated on; its ceiling is shown where ``landoracle ceiling`` was run on it.
+    models : mapping of str to Path
+        The models' folders by the names in the evaluation: their curves and records are shown.
+    plans : sequence of Path
+        Plans, or folders of plans: the landscapes decided whole are drawn from them.
+    out : Path
+
+    Raises
+    ------
+    TrainingError
+        Where there is no evaluation of a model, or no dataset.
+    """
+    found, manifest = _read(evaluation / EVALUATION), _read(dataset / "manifest.json")
+    if "best" not in found:
+        raise TrainingError(f"{evaluation} was written by an earlier version: run `landoracle evaluate` again")
+    if not found["models"]:
+        raise TrainingError(f"{evaluation} holds an evaluation of baselines alone: a report is about a run")
+    model = list(found["models"])[-1]
+    split = next(s for s in [*SPLITS, *found["best"]] if s in found["best"])
+    ceiling = _ceiling(dataset / CEILING, manifest, split)
+    figures = {
+        "headline": _headline(found, model, split, ceiling),
+        "model": model,
+        "split": split,
+        "ceiling": ceiling,
+        "accuracy": {s: _accuracy(found, s) for s in _ordered(found["best"])},
+        "best": found["best"],
+        "rewards": list(found["models"][model][split]["text"]["mean_rewards"]),
+        "split_names": {s: SPLITS.get(s, s.replace("_", " ")) for s in found["best"]},
+        "details": found["models"],
+        "comparisons": found["comparisons"],
+        "votes": found["votes"],
+        "plan_worth": found["plans"],
+        "reasoning": found["reasoning"],
+        "detectors": _detectors(),
+        "seeds": found["seeds"],
+        "completions": ten_completions(evaluation, model, split),
+        "prompts": {name: record["prompts"] for name, record in manifest["splits"].items()},
+        "variant": manifest["prompts"],
+        "plans": _oracle_plans(plans, manifest),
+        "lineage": _lineage(found, manifest, models),
+    }
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -45,54 +103,102 @@ def write_report(root: Path) -> dict[str, Any]:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page = environment.get_template("report.html.j2").render(
-        figures=figures, pictures=pictures, completions=_completions(root)
-    )
-    write_json(root / "report.json", figures)
-    write_text(root / "report.html", page)
+    environment.filters["percent"] = lambda share: "" if share is None else f"{100 * share:.1f} %"
+    environment.filters["words"] = lambda name: str(name).replace("_", " ")
+    pictures = {"curves": curves(models), "maps": maps(evaluation, model, plans)}
+    page = environment.get_template("report.html.j2").render(figures=figures, pictures=pictures)
+    write_json(out / "report.json", figures)
+    write_text(out / "report.html", page)
     return figures
 
 
-def _figures(root: Path) -> dict[str, Any]:
-    evaluation = _read(root / "evaluation" / EVALUATION)
-    manifest = _read(root / "dataset" / "manifest.json")
-    accuracy: dict[str, dict[str, Any]] = {}
-    text: dict[str, dict[str, Any]] = {}
-    for kind in ("models", "baselines"):
-        for name, by_split in evaluation[kind].items():
-            for split, of in by_split.items():
-                accuracy.setdefault(split, {})[name] = {"accuracy": of["accuracy"], "rows": of["rows"], **of["wilson"]}
-                if of["text"] is not None:
-                    text.setdefault(split, {})[name] = of["text"]
-    return {
-        "headline": _headline(accuracy),
-        "accuracy": accuracy,
-        "writing": text,
-        "comparisons": evaluation["comparisons"],
-        "prompts": {name: record["prompts"] for name, record in manifest["splits"].items()},
-        "variant": manifest["prompts"],
-        "plans": [_plan(root, source) for source in manifest["sources"]],
-        "lineage": _lineage(root, evaluation, manifest),
+def _ordered(splits: Mapping[str, Any]) -> list[str]:
+    return [s for s in SPLITS if s in splits] + [s for s in splits if s not in SPLITS]
+
+
+def _accuracy(found: dict[str, Any], split: str) -> dict[str, dict[str, Any]]:
+    """Everybody on one split, the best first; ``p`` values against the best."""
+    deciders = {n: (kind, by[split]) for kind in ("models", "baselines") for n, by in found[kind].items()}
+    with_best = {
+        name: one
+        for one in found["comparisons"]
+        if one["split"] == split and found["best"][split] in (one["first"], one["second"])
+        for name in (one["first"], one["second"])
+        if name != found["best"][split]
     }
+    table = {}
+    for name, (kind, of) in sorted(deciders.items(), key=lambda item: -item[1][1]["accuracy"]):
+        test = with_best.get(name)
+        table[name] = {
+            "kind": kind,
+            "accuracy": of["accuracy"],
+            "rows": of["rows"],
+            **of["wilson"],
+            "blocks": of["block_bootstrap"],
+            "unique": of["unique"]["accuracy"] if of["unique"] else None,
+            "balanced_accuracy": of["balanced_accuracy"],
+            "macro_f1": of["macro_f1"],
+            "mcc": of["mcc"],
+            "regret": of["regret"],
+            "text": of["text"],
+            "mcnemar_p": test["mcnemar_p"] if test else None,
+            "block_permutation_p": test["block_permutation_p"] if test else None,
+        }
+    return table
 
 
-def _headline(accuracy: dict[str, dict[str, Any]]) -> str:
-    split = next((s for s in SPLITS if s in accuracy), next(iter(accuracy)))
-    models = [name for name in STAGE_NAMES.values() if name in accuracy[split]]
-    of, others = (
-        accuracy[split][models[-1]],
-        {n: f for n, f in accuracy[split].items() if n not in STAGE_NAMES.values()},
+def _headline(found: dict[str, Any], model: str, split: str, ceiling: dict[str, Any] | None) -> str:
+    of = found["models"][model][split]
+    text = (
+        f"{model} decides {of['accuracy']:.1%} of {of['rows']:,} polygons on {SPLITS.get(split, split)} as the "
+        f"oracle does (95 % interval {of['wilson']['low']:.1%} to {of['wilson']['high']:.1%}; over blocks "
+        f"{of['block_bootstrap']['low']:.1%} to {of['block_bootstrap']['high']:.1%})"
     )
-    best = max(others, key=lambda name: others[name]["accuracy"])
+    if found["baselines"]:
+        best = max(found["baselines"], key=lambda name: found["baselines"][name][split]["accuracy"])
+        text += f"; the best baseline, {best.replace('_', ' ')}, {found['baselines'][best][split]['accuracy']:.1%}"
+    if ceiling:
+        text += f"; the best learner on these prompts' numbers, {ceiling['accuracy']:.1%}"
+    return text + "." + _plan_sentence([one for one in found["plans"] if one["decider"] == model])
+
+
+def _plan_sentence(plans: list[dict[str, Any]]) -> str:
+    repaired = [one["repaired"] for one in plans if one["repaired"] and one["repaired"]["share"] is not None]
+    if not plans or len(repaired) < len(plans):
+        return ""
+    missed = sum(bool(one["missed"]) for one in plans)
+    shares = [one["share"] for one in repaired]
+    changed = sum(one["changed"] for one in repaired) / sum(one["polygons"] for one in plans)
     return (
-        f"{models[-1]} decides {of['accuracy']:.1%} of {of['rows']:,} polygons on {SPLITS.get(split, split)} as the "
-        f"oracle does (95 % interval {of['low']:.1%} to {of['high']:.1%}); the best baseline, "
-        f"{best.replace('_', ' ')}, {others[best]['accuracy']:.1%}."
+        f" Its plans of {len(plans)} whole landscape(s) miss supply floors in {missed}; after the smallest repair "
+        f"({changed:.1%} of the polygons) they reach {min(shares):.1%} to {max(shares):.1%} of the optimum."
     )
 
 
-def _plan(root: Path, source: dict[str, Any]) -> dict[str, Any]:
-    stated = _read(root / "plans" / source["landscape"] / "solution.json")
+def _ceiling(path: Path, manifest: dict[str, Any], split: str) -> dict[str, Any] | None:
+    """The dataset's own variant in ``ceiling.json``, where it was measured on this split."""
+    if not path.is_file():
+        return None
+    stated = _read(path)
+    variant = {key: manifest["prompts"][key] for key in ("order", "context")}
+    for one in stated["variants"]:
+        if stated["split"] == split and one["variant"] == variant:
+            return {key: one["best"][key] for key in ("accuracy", "wilson", "bootstrap", "learner", "fields")}
+    return None
+
+
+def _detectors() -> list[dict[str, Any]] | None:
+    """Precision and recall of the motif detectors on the completions labelled by hand, where the project has them."""
+    from training.labelled import measure, read_labelled
+
+    if not LABELLED.is_dir():
+        return None
+    measured = [a for a in measure(read_labelled(LABELLED)) if a.labelled and a.found]
+    return [{"what": a.what, "labelled": a.labelled, "precision": a.precision, "recall": a.recall} for a in measured]
+
+
+def _oracle_plans(plans: Sequence[Path], manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    roles = {source["landscape"]: source["role"] for source in manifest["sources"]}
     keys = (
         "landscape",
         "polygons",
@@ -104,87 +210,27 @@ def _plan(root: Path, source: dict[str, Any]) -> dict[str, Any]:
         "wall_time_s",
         "solver",
     )
-    return {key: stated[key] for key in keys} | {"role": source["role"]}
+    found = []
+    for folder in plans:
+        for path in [folder, *sorted(folder.iterdir())]:
+            stated = _read(path / "solution.json") if (path / "solution.json").is_file() else {}
+            if stated.get("landscape") in roles:
+                found.append({key: stated[key] for key in keys} | {"role": roles[stated["landscape"]]})
+    return found
 
 
-def _lineage(root: Path, evaluation: dict[str, Any], manifest: dict[str, Any]) -> dict[str, Any]:
-    runs = {
-        stage: _read(root / "models" / stage / RUN)
-        for stage in STAGE_NAMES
-        if (root / "models" / stage / RUN).is_file()
-    }
+def _lineage(found: dict[str, Any], manifest: dict[str, Any], models: Mapping[str, Path]) -> dict[str, Any]:
+    runs = {name: _read(path / RUN) for name, path in models.items() if (path / RUN).is_file()}
+    keys = ("stage", "profile", "seed", "wall_time_s", "dataset_sha256", "start", "weights_sha256", "stopped")
+    stated = ("landscape", "role", "solver", "gap", "landscape_sha256", "graph_sha256", "glm_config_sha256")
     return {
-        "landscapes": len(manifest["sources"]),
-        "dataset_sha256": evaluation["dataset_sha256"],
-        "weights_sha256": evaluation["weights_sha256"],
-        "training": {
-            stage: {key: run[key] for key in ("profile", "seed", "wall_time_s", "dataset_sha256", "weights_sha256")}
-            for stage, run in runs.items()
-        },
-        "versions": evaluation["versions"],
+        "landscapes": [{key: source[key] for key in stated} for source in manifest["sources"]],
+        "dataset_sha256": found["dataset_sha256"],
+        "templates_sha256": manifest["templates_sha256"],
+        "weights_sha256": found["weights_sha256"],
+        "training": {name: {key: run.get(key) for key in keys} for name, run in runs.items()},
+        "versions": found["versions"],
     }
-
-
-def _curves(root: Path) -> list[str]:
-    """Loss of SFT; reward, its parts, KL and length of GRPO: data URIs of PNGs."""
-    panels = {
-        "sft": [("loss", "SFT: loss on the target")],
-        "grpo": [
-            ("reward", "GRPO: weighted reward"),
-            ("rewards/lu_reward/mean", "share of right decisions among samples"),
-            ("kl", "KL to the SFT model"),
-            ("completions/mean_length", "completion length, tokens"),
-        ],
-    }
-    drawn = []
-    for stage, wanted in panels.items():
-        path = root / "models" / stage / "metrics.parquet"
-        if path.is_file():
-            metrics = pd.read_parquet(path)
-            drawn += [_curve(metrics, key, title) for key, title in wanted if key in metrics]
-    return drawn
-
-
-def _curve(metrics: pd.DataFrame, key: str, title: str) -> str:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(3.6, 2.2), layout="constrained")
-    axes = figure.subplots()
-    line = metrics.dropna(subset=[key])
-    axes.plot(line["step"], line[key], color="#006600", linewidth=1)
-    axes.set_title(title, fontsize=9)
-    axes.set_xlabel("step", fontsize=8)
-    axes.tick_params(labelsize=8)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=130)
-    return _data_uri(buffer.getvalue())
-
-
-def _maps(root: Path) -> list[dict[str, str]]:
-    """Oracle and model side by side for each landscape that was held out as a whole."""
-    predictions = pd.read_parquet(root / "evaluation" / PREDICTIONS)
-    model = [name for name in STAGE_NAMES.values() if name in set(predictions["model"])][-1]
-    rows = predictions[(predictions["model"] == model) & (predictions["split"] == "held_out_landscape")]
-    drawn = []
-    for name, decided in rows.groupby("landscape"):
-        source = read_plan(root / "plans" / str(name))
-        decision = decided.set_index("polygon_id")["decision"].reindex(source.landscape.ids)
-        png = draw_comparison(source.landscape, source.solution.land_use, decision.to_numpy(dtype=object))
-        drawn.append({"title": str(name), "picture": _data_uri(png)})
-    return drawn
-
-
-def _completions(root: Path) -> list[dict[str, Any]]:
-    predictions = pd.read_parquet(root / "evaluation" / PREDICTIONS)
-    model = [name for name in STAGE_NAMES.values() if name in set(predictions["model"])][-1]
-    rows = predictions[predictions["model"] == model]
-    some = pd.concat([part.head(SHOWN_COMPLETIONS // 2) for _, part in rows.groupby("correct")])
-    columns = ["prompt_id", "answer", "decision", "completion"]
-    return [dict(zip(columns, row, strict=True)) for row in some[columns].itertuples(index=False)]
-
-
-def _data_uri(png: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -125,6 +125,11 @@ def build_dataset(
         landscape comes twice, a training prompt shows what a held-out one shows, or a prompt is too long.
     """
     config, split_config, augment = config or PromptConfig(), split_config or SplitConfig(), augment or AugmentConfig()
+    if config.order == 0 and augment.names:
+        raise DatasetError(
+            "prompts of order 0 show no neighbours, so turned or shuffled copies would say the same again: "
+            "set order to 1 or 2, or leave rotations and shuffles out"
+        )
     frames: list[pd.DataFrame] = []
     records: list[SourceRecord] = []
     for source in sources:

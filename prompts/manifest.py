@@ -79,7 +79,7 @@ class Manifest(_Record):
     templates_sha256: str
     prompts: PromptConfig
     split_config: SplitConfig
-    augment: AugmentConfig
+    augment: AugmentConfig = AugmentConfig()
     sources: tuple[SourceRecord, ...]
     splits: dict[str, SplitRecord]
     tokens: TokenRecord | None = None

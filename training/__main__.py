@@ -35,12 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _evaluate(asked, config, dataset)
             else:
                 _train(asked, config, dataset)
-    except (RunInterrupted, KeyboardInterrupt) as stopped:
-        print(stopped or "stopped", file=sys.stderr)
+    except RunInterrupted as stopped:
+        print(stopped, file=sys.stderr)
         return INTERRUPTED
     except LandoracleError as error:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
+    except KeyboardInterrupt:  # while waiting for a device; an evaluation keeps every batch that it has written
+        return INTERRUPTED
     return 0
 
 
@@ -79,7 +81,10 @@ def _train(asked: argparse.Namespace, config: TrainingConfig, dataset: PromptDat
 
 
 def _evaluate(asked: argparse.Namespace, config: TrainingConfig, dataset: PromptDataset) -> None:
+    import pandas as pd
+
     from training.evaluate import evaluate
+    from training.held_out_plans import held_out_plans, optima
 
     models = {}
     for text in asked.model:
@@ -87,7 +92,17 @@ def _evaluate(asked: argparse.Namespace, config: TrainingConfig, dataset: Prompt
         if not equals or not name or not folder:
             raise ConfigurationError(f"--model {text!r}: write NAME=FOLDER, e.g. sft=runs/sft")
         models[name] = Path(folder)
-    evaluate(dataset.frame, models, config, asked.out, dataset_sha256=dataset.sha256)
+    evaluate(
+        dataset.frame,
+        models,
+        config,
+        asked.out,
+        dataset_sha256=dataset.sha256,
+        prompts=dataset.manifest.prompts,
+        plans=held_out_plans(asked.plans, dataset.manifest, config.evaluation.plan_landscapes),
+        optimum=optima(asked.plans, dataset.manifest),
+        pairs=pd.read_parquet(asked.pairs) if asked.pairs else None,
+    )
 
 
 def stop_on_signals() -> StopRequest:
@@ -121,6 +136,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override, repeatable")
         if name == "evaluate":
             command.add_argument("--model", action="append", default=[], metavar="NAME=DIR", help="finished run")
+            command.add_argument("--plans", action="append", default=[], type=Path, help="plan, or folder of plans")
+            command.add_argument("--pairs", type=Path, help="counterfactuals.parquet")
         else:
             command.add_argument("--start", required=name == "grpo", help="start weights: a run's folder or a hub name")
         if name == "check":

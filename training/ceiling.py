@@ -37,7 +37,7 @@ from prompts.dataset import PromptDataset
 from prompts.features import feature_table
 from prompts.leaks import SEALED
 from prompts.split import Split
-from training.baselines import largest_value
+from training.baselines import FEW, largest_value, varies
 from training.figures import Interval, block_bootstrap, wilson
 from training.summary_features import margin_table, neighbour_table
 
@@ -48,7 +48,6 @@ TOLD = (
 """Columns that state something about the whole landscape."""
 GRADIENT_BOOSTING, DECISION_TREE, LARGEST_VALUE = "gradient boosting", "decision tree", "largest value"
 _KEPT_TO_CHOOSE = 5  # every fifth
-_FEW = 10  # rows of a class
 _MANY_LANDSCAPES = 10
 _CONTEXTS = list(Context)
 
@@ -354,8 +353,8 @@ def _decide(
     _, counts = np.unique(answers, return_counts=True)
     if len(counts) == 1:
         return np.full(len(rows), answers[0], dtype=object)
-    some = ~np.isnan(known).all(axis=0)
-    model = _model(name, seed, rare=bool(counts.min() < _FEW)).fit(known[:, some], answers)
+    some = np.array([varies(column) for column in known.T])
+    model = _model(name, seed, rare=bool(counts.min() < FEW)).fit(known[:, some], answers)
     names = [str(c) for c in model.classes_]
     possible = np.array(
         [

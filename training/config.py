@@ -21,6 +21,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from oracle.errors import ConfigurationError
 from prompts.config import PromptConfig, Style
+from training.evaluation_section import EvaluationSection
 from training.guard import GuardSection
 from training.kl import KLSection
 from training.rewards import DEFAULT_WEIGHTS, REGISTRY, LengthSection, RegretSection, Reward, build_rewards, is_known
@@ -118,17 +119,6 @@ class RepetitionSection(Section):
 
     ngram: int = Field(default=3, ge=1)
     max_penalty: float = Field(default=-1.0, le=0, description="penalty of a text that only repeats; 0 or negative")
-
-
-class EvaluationSection(Section):
-    """What is evaluated and how much of it."""
-
-    splits: tuple[str, ...] = ("held_out_block", "held_out_landscape")
-    max_rows: int = Field(
-        default=2000, ge=1, description="rows per split, drawn once by the seed; the same for every model"
-    )
-    batch: int = Field(default=256, ge=1, description="completions generated at a time")
-    max_completion_length: int | None = Field(default=None, ge=1, description="tokens; None = as in grpo")
 
 
 class TrainingConfig(Section):

@@ -1,16 +1,22 @@
 """Evaluation: how much of the oracle a model learned, on prompts that it never saw, beside every baseline.
 
-Every model and baseline decides the same rows: per split at most ``max_rows``, drawn by the seed. Decoding is greedy.
-Decision accuracy is kept apart from reward: reward can rise on format and repetition alone.
+Every model and baseline decides the same rows: per split at most ``max_rows``, drawn by the seed, greedily decoded; and
+every polygon of some held-out landscapes, for the worth of the whole plan. Decision accuracy is kept apart from reward:
+reward can rise on format and repetition alone.
 
-``predictions.parquet`` has one row per model and prompt; ``evaluation.json`` the figures, an
-:class:`Evaluation` as JSON.
+========================  ==================================================================================
+``predictions.parquet``   a row per model and prompt: completion, decision, format, rewards, votes, regret
+``plans.parquet``         a row per decider and polygon of the landscapes decided whole: its class, the same after
+                          the plan's smallest repair, and the oracle's
+``evaluation.json``       the figures, an :class:`Evaluation`
+``completions/``          what was written already: the same evaluation goes on from it
+========================  ==================================================================================
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations
@@ -21,86 +27,60 @@ import pandas as pd
 
 from oracle.errors import TrainingError
 from oracle.files import write_atomically, write_text
+from prompts.config import PromptConfig
+from prompts.source import Source
 from training.baselines import decide_with_baselines
 from training.config import TrainingConfig
-from training.encode import template_prefill
-from training.figures import (
-    UNDECIDED,
-    ClassFigures,
-    Interval,
-    block_bootstrap,
-    class_figures,
-    confusion,
-    mcnemar,
-    wilson,
-)
-from training.generate import generate
-from training.models import load_model, load_tokenizer
-from training.rewards import build_rewards
+from training.decision_figures import SplitFigures, split_figures
+from training.decision_regret import regrets
+from training.model_decisions import ModelDecisions, decide
+from training.paired import Paired, paired
+from training.plan_worth import DecidedPlan, PlanWorth, decided_plan, plan_rows
+from training.progress import Progress
+from training.reasoning_figures import ReasoningFigures
 from training.run import installed_versions, locked, weights_sha256
+from training.seeds import SeedGroup, seed_groups
 from training.trainer import drawn, use_threads
-from training.turn import read_turn
+from training.votes import VoteFigures, vote_figures
 
-PREDICTIONS, EVALUATION = "predictions.parquet", "evaluation.json"
-KEYS = ["prompt_id", "landscape", "polygon_id", "split", "block", "answer"]
-
-
-@dataclass(frozen=True)
-class TextFigures:
-    """What only a model that writes has."""
-
-    format_share: float
-    mean_rewards: dict[str, float]
-    """By name, unweighted."""
-    mean_reward: float
-    """Weighted sum, as GRPO sees it."""
-    mean_tokens: float
-    finished_share: float
+PREDICTIONS, PLANS, EVALUATION, COMPLETIONS = "predictions.parquet", "plans.parquet", "evaluation.json", "completions"
+KEYS = ["prompt_id", "landscape", "polygon_id", "split", "block", "answer", "accepted", "classes", "status"]
 
 
 @dataclass(frozen=True)
-class SplitFigures:
-    """Decisions of one model or baseline on one split."""
-
-    rows: int
-    accuracy: float
-    wilson: Interval
-    block_bootstrap: Interval
-    balanced_accuracy: float
-    macro_f1: float
-    undecided_share: float
-    classes: dict[str, ClassFigures]
-    confusion: dict[str, dict[str, int]]
-    text: TextFigures | None
-
-
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Paired):
     """Two deciders on the same rows of one split."""
 
     split: str
     first: str
     second: str
-    difference: float
-    """Accuracy of ``second`` minus that of ``first``."""
-    mcnemar_p: float
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures of every model and baseline by split, and how the models compare."""
+    """Figures of every model and baseline by split, and how they compare."""
 
     models: dict[str, dict[str, SplitFigures]]
     baselines: dict[str, dict[str, SplitFigures]]
+    best: dict[str, str]
+    """By split, who decides most rows rightly."""
     comparisons: tuple[Comparison, ...]
+    """Every two models, and everybody with the best."""
+    votes: dict[str, dict[str, VoteFigures]]
+    """Of sampled completions; empty where none were asked for."""
+    plans: tuple[PlanWorth, ...]
+    reasoning: dict[str, ReasoningFigures]
+    seeds: tuple[SeedGroup, ...]
     weights_sha256: dict[str, str]
+    plan_landscapes: dict[str, str]
+    """SHA-256 of the landscapes decided whole."""
     dataset_sha256: str
     config_sha256: str
     versions: dict[str, str]
 
     def to_json(self) -> str:
         """The content of ``evaluation.json``."""
-        return json.dumps(asdict(self), indent=2) + "\n"
+        return json.dumps(asdict(self), indent=2, allow_nan=False) + "\n"
 
 
 def evaluate(
@@ -110,6 +90,10 @@ def evaluate(
     out: Path,
     *,
     dataset_sha256: str = "",
+    prompts: PromptConfig | None = None,
+    plans: Sequence[Source] = (),
+    optimum: Mapping[str, tuple[float, int]] | None = None,
+    pairs: pd.DataFrame | None = None,
 ) -> Evaluation:
     """Let models and baselines decide the held-out rows, and write predictions and figures into ``out``.
 
@@ -118,13 +102,23 @@ def evaluate(
     frame : DataFrame
         A prompt dataset's rows.
     models : mapping of str to Path
-        Finished runs by the name they are reported under, e.g. ``{"sft": ..., "grpo": ...}``; may be empty.
+        Finished runs, or weights, by the name they are reported under, e.g. ``{"sft": ..., "grpo": ...}``; may be
+        empty.
     config : TrainingConfig
         Its ``evaluation``, ``rewards``, ``model`` and ``seed``.
     out : Path
-        Folder of the two files.
+        Folder of the files.
     dataset_sha256 : str
         Hash of the dataset, kept in ``evaluation.json``.
+    prompts : PromptConfig, optional
+        Of the dataset; needed to change numbers that the reasoning cites.
+    plans : sequence of Source
+        Held-out landscapes with their optimum (:func:`training.held_out_plans.held_out_plans`); of at most
+        ``evaluation.plan_landscapes`` of them every polygon is decided.
+    optimum : mapping of landscape to (objective, polygons), optional
+        For the share of the optimum; that of ``plans`` is known.
+    pairs : DataFrame, optional
+        Counterfactual pairs, for the reasoning.
 
     Raises
     ------
@@ -133,22 +127,52 @@ def evaluate(
     """
     out = Path(out).absolute()
     rows = evaluation_rows(frame, config)
+    plans = list(plans)[: config.evaluation.plan_landscapes]
+    whole = {plan.landscape.name: plan_rows(frame, plan) for plan in plans}
+    asked = pd.concat([rows, *whole.values()]).drop_duplicates("prompt_id", ignore_index=True)
+    known = dict(optimum or {}) | {p.landscape.name: (p.solution.objective, len(p.landscape)) for p in plans}
     with locked(out):
-        decided = {name: _decide(name, path, rows, config) for name, path in models.items()}
+        use_threads(config.threads)
+        written = {
+            name: decide(name, path, rows, asked, config, out / COMPLETIONS, prompts=prompts, pairs=pairs)
+            for name, path in models.items()
+        }
+        decided = {name: one.decision for name, one in written.items()}
         train = frame[frame["split"] == "train"]
-        by_baseline = decide_with_baselines(train, rows, config.seed) if len(train) else {}
-        baselines = {name: _decisions(name, rows, decisions) for name, decisions in by_baseline.items()}
+        if len(train):
+            by_baseline = decide_with_baselines(train, asked, config.seed)
+            decided |= {n: pd.Series(d, index=asked["prompt_id"]) for n, d in by_baseline.items()}
+        tables = {name: _table(name, rows, decision, written.get(name)) for name, decision in decided.items()}
+        figures = {
+            name: {
+                str(split): split_figures(part, config.rewards, known, seed=config.seed)
+                for split, part in table.groupby("split", sort=True)
+            }
+            for name, table in tables.items()
+        }
+        priced = _priced(plans, whole, decided, config.evaluation.repair_s)
+        best = _best(figures, list(map(str, sorted(rows["split"].unique()))))
         evaluation = Evaluation(
-            models={name: _by_split(table, config) for name, table in decided.items()},
-            baselines={name: _by_split(table, config) for name, table in baselines.items()},
-            comparisons=tuple(_comparisons(decided | baselines)),
+            models={name: figures[name] for name in written},
+            baselines={name: by_split for name, by_split in figures.items() if name not in written},
+            best=best,
+            comparisons=tuple(_comparisons(tables, best, set(written), config.seed)),
+            votes={name: _votes(tables[name], config.seed) for name in written if config.evaluation.samples},
+            plans=tuple(one.worth for one in priced),
+            reasoning={name: one.reasoning for name, one in written.items()},
+            seeds=seed_groups(models, figures),
             weights_sha256={name: weights_sha256(Path(path)) for name, path in models.items()},
+            plan_landscapes={plan.landscape.name: plan.landscape.sha256 for plan in plans},
             dataset_sha256=dataset_sha256,
             config_sha256=config.sha256,
             versions=installed_versions(),
         )
-        table = pd.concat([*decided.values(), *baselines.values()], ignore_index=True)
+        table = pd.concat(tables.values(), ignore_index=True)
         write_atomically(out / PREDICTIONS, partial(table.to_parquet, index=False))
+        (out / PLANS).unlink(missing_ok=True)
+        if priced:
+            of_plans = pd.concat([_plan_table(one, plans) for one in priced], ignore_index=True)
+            write_atomically(out / PLANS, partial(of_plans.to_parquet, index=False))
         write_text(out / EVALUATION, evaluation.to_json())
     return evaluation
 
@@ -172,92 +196,70 @@ def evaluation_rows(frame: pd.DataFrame, config: TrainingConfig) -> pd.DataFrame
     return rows
 
 
-def _decide(name: str, path: Path, rows: pd.DataFrame, config: TrainingConfig) -> pd.DataFrame:
-    """Predictions of one model."""
-    use_threads(config.threads)
-    import torch
-
-    tokenizer = load_tokenizer(path)
-    model = load_model(path, config.model)
-    if torch.cuda.is_available():
-        model = model.to("cuda")
-    written = generate(
-        model,
-        tokenizer,
-        list(rows["prompt"]),
-        max_new_tokens=config.max_completion_length,
-        batch=config.evaluation.batch,
-        label=f"evaluate {name}",
-    )
-    prefill = template_prefill(tokenizer)
-    texts = [g.text for g in written]
-    turns = [
-        read_turn(text, classes, prefill, thinks=config.thinks)
-        for text, classes in zip(texts, rows["classes"], strict=True)
-    ]
-    rewards = build_rewards(
-        list(config.rewards),
-        prefill=prefill,
-        thinks=config.thinks,
-        ngram=config.repetition.ngram,
-        max_penalty=config.repetition.max_penalty,
-    )
-    columns = {"answer": list(rows["answer"]), "classes": list(rows["classes"])}
-    return _decisions(name, rows, np.array([t.decision for t in turns], dtype=object)).assign(
-        completion=texts,
-        well_formed=[t.well_formed for t in turns],
-        tokens=[g.tokens for g in written],
-        finished=[g.finished for g in written],
-        **{r.__name__: r(list(rows["prompt"]), texts, **columns) for r in rewards},
-    )
-
-
-def _decisions(name: str, rows: pd.DataFrame, decisions: np.ndarray) -> pd.DataFrame:
+def _table(name: str, rows: pd.DataFrame, decision: pd.Series, written: ModelDecisions | None) -> pd.DataFrame:
+    said = decision.loc[rows["prompt_id"]].to_numpy(dtype=object)
+    regret, worst = regrets(rows, said)
     table = rows[KEYS].reset_index(drop=True)
-    return table.assign(model=name, decision=decisions, correct=decisions == table["answer"].to_numpy(dtype=object))
-
-
-def _by_split(table: pd.DataFrame, config: TrainingConfig) -> dict[str, SplitFigures]:
-    return {str(split): _figures(rows, config) for split, rows in table.groupby("split", sort=True)}
-
-
-def _figures(rows: pd.DataFrame, config: TrainingConfig) -> SplitFigures:
-    answer = rows["answer"].to_numpy(dtype=str)
-    decision = rows["decision"].fillna(UNDECIDED).to_numpy(dtype=str)
-    correct = rows["correct"].to_numpy(dtype=bool)
-    classes = class_figures(answer, decision)
-    return SplitFigures(
-        rows=len(rows),
-        accuracy=float(correct.mean()),
-        wilson=wilson(int(correct.sum()), len(rows)),
-        block_bootstrap=block_bootstrap(correct, rows["block"].to_numpy(dtype=str), seed=config.seed),
-        balanced_accuracy=float(np.mean([c.recall for c in classes.values()])),
-        macro_f1=float(np.mean([c.f1 for c in classes.values()])),
-        undecided_share=float(np.mean(decision == UNDECIDED)),
-        classes=classes,
-        confusion=confusion(answer, decision),
-        text=_text_figures(rows, config) if "completion" in rows else None,
+    table = table.assign(
+        model=name,
+        decision=said,
+        correct=[d in right for d, right in zip(said, rows["accepted"], strict=True)],
+        regret=regret,
+        worst_regret=worst,
     )
+    return table if written is None else pd.concat([table, written.writing], axis=1)
 
 
-def _text_figures(rows: pd.DataFrame, config: TrainingConfig) -> TextFigures:
-    means = {name: float(rows[name].mean()) for name in config.rewards}
-    return TextFigures(
-        format_share=float(rows["well_formed"].mean()),
-        mean_rewards=means,
-        mean_reward=sum(weight * means[name] for name, weight in config.rewards.items()),
-        mean_tokens=float(rows["tokens"].mean()),
-        finished_share=float(rows["finished"].mean()),
-    )
+def _votes(table: pd.DataFrame, seed: int) -> dict[str, VoteFigures]:
+    by_split = {str(split): vote_figures(part, seed=seed) for split, part in table.groupby("split", sort=True)}
+    return {split: found for split, found in by_split.items() if found is not None}
 
 
-def _comparisons(tables: Mapping[str, pd.DataFrame]) -> list[Comparison]:
+def _best(figures: Mapping[str, dict[str, SplitFigures]], splits: Sequence[str]) -> dict[str, str]:
+    if not figures:
+        return {}
+    return {split: max(figures, key=lambda name: figures[name][split].accuracy) for split in splits}
+
+
+def _comparisons(
+    tables: Mapping[str, pd.DataFrame], best: Mapping[str, str], models: set[str], seed: int
+) -> list[Comparison]:
     found = []
     for (first, a), (second, b) in combinations(tables.items(), 2):
-        for split in sorted(a["split"].unique()):
-            mine = a.loc[a["split"] == split, "correct"].to_numpy(dtype=bool)
-            theirs = b.loc[b["split"] == split, "correct"].to_numpy(dtype=bool)
-            found.append(
-                Comparison(str(split), first, second, float(theirs.mean() - mine.mean()), mcnemar(mine, theirs))
-            )
+        for split in sorted(best):
+            if not {first, second} <= models and best[split] not in (first, second):
+                continue
+            here = (a["split"] == split).to_numpy()
+            mine, theirs = (t.loc[here, "correct"].to_numpy(dtype=bool) for t in (a, b))
+            test = paired(mine, theirs, a.loc[here, "block"].to_numpy(dtype=str), seed=seed)
+            found.append(Comparison(**vars(test), split=split, first=first, second=second))
     return found
+
+
+def _priced(
+    plans: Sequence[Source], whole: Mapping[str, pd.DataFrame], decided: Mapping[str, pd.Series], repair_s: float
+) -> list[DecidedPlan]:
+    progress = Progress("plans", len(plans) * len(decided))
+    found: list[DecidedPlan] = []
+    for plan in plans:
+        rows = whole[plan.landscape.name]
+        for name, decision in decided.items():
+            said = dict(zip(rows["polygon_id"], decision.loc[rows["prompt_id"]], strict=True))
+            found.append(decided_plan(plan, said, name, repair_s))
+            progress.update(len(found))
+    return found
+
+
+def _plan_table(one: DecidedPlan, plans: Sequence[Source]) -> pd.DataFrame:
+    plan = next(p for p in plans if p.landscape.name == one.worth.landscape)
+    classes = np.array(plan.landscape.classes, dtype=object)
+    return pd.DataFrame(
+        {
+            "landscape": one.worth.landscape,
+            "polygon_id": plan.landscape.ids.astype(str),
+            "model": one.worth.decider,
+            "land_use": classes[one.choice],
+            "repaired": None if one.repaired is None else classes[one.repaired],
+            "oracle": plan.solution.land_use,
+        }
+    )

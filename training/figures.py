@@ -1,4 +1,4 @@
-"""Figures of decisions against the oracle's labels, with intervals and paired tests."""
+"""Figures of decisions against the oracle's labels, with intervals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from scipy.stats import binomtest
 
 UNDECIDED = "(none)"
 """Stands in a confusion table for a turn without a decision."""
@@ -35,14 +34,14 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
 def block_bootstrap(
     correct: np.ndarray, block: np.ndarray, *, draws: int = 1000, seed: int = 0, confidence: float = 0.95
 ) -> Interval:
-    """Interval of the accuracy when whole spatial blocks are drawn with replacement.
+    """Interval of a mean when whole spatial blocks are drawn with replacement.
 
     Polygons of a block resemble each other, so that n rows are worth less than n; Wilson's interval does not know.
 
     Parameters
     ----------
-    correct : ndarray of bool
-        (n,) decisions that agree with the oracle.
+    correct : ndarray
+        (n,) bool, decisions that agree with the oracle: the mean is the accuracy; or any number per row.
     block : ndarray
         (n,) block of each row.
     draws, seed, confidence
@@ -53,19 +52,19 @@ def block_bootstrap(
     _, inverse = np.unique(block, return_inverse=True)
     right = np.bincount(inverse, weights=correct.astype(float))
     rows = np.bincount(inverse)
-    times = np.random.default_rng(seed).multinomial(len(rows), np.full(len(rows), 1 / len(rows)), size=draws)
-    shares = (times @ right) / (times @ rows)
-    low, high = np.quantile(shares, [(1 - confidence) / 2, (1 + confidence) / 2])
+    times = drawn_blocks(len(rows), draws, seed)
+    return percentiles((times @ right) / (times @ rows), confidence)
+
+
+def drawn_blocks(blocks: int, draws: int, seed: int) -> np.ndarray:
+    """(draws, blocks) how often each block is drawn, as many with replacement as there are."""
+    return np.random.default_rng(seed).multinomial(blocks, np.full(blocks, 1 / blocks), size=draws)
+
+
+def percentiles(values: np.ndarray, confidence: float = 0.95) -> Interval:
+    """Percentile interval of a figure over bootstrap draws."""
+    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(low), float(high))
-
-
-def mcnemar(first_correct: np.ndarray, second_correct: np.ndarray) -> float:
-    """Exact two-sided p-value that two deciders, paired on the same rows, are equally often right (McNemar 1947)."""
-    only_first = int(np.sum(first_correct & ~second_correct))
-    only_second = int(np.sum(~first_correct & second_correct))
-    if only_first + only_second == 0:
-        return 1.0
-    return float(binomtest(only_first, only_first + only_second, 0.5).pvalue)
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,7 @@ class ClassFigures:
     recall: float
     precision: float
     f1: float
+    recall_wilson: Interval
 
 
 def class_figures(answer: np.ndarray, decision: np.ndarray) -> dict[str, ClassFigures]:
@@ -90,7 +90,8 @@ def class_figures(answer: np.ndarray, decision: np.ndarray) -> dict[str, ClassFi
     for name in sorted(set(answer.tolist())):
         right = int(np.sum((answer == name) & (decision == name)))
         gold, said = int(np.sum(answer == name)), int(np.sum(decision == name))
-        found[name] = ClassFigures(gold, right / gold, right / said if said else 0.0, 2 * right / (gold + said))
+        precision = right / said if said else 0.0
+        found[name] = ClassFigures(gold, right / gold, precision, 2 * right / (gold + said), wilson(right, gold))
     return found
 
 

@@ -34,6 +34,65 @@ class Generated:
     finished: bool
 
 
+class Writer:
+    """A model that writes completions of one batch of prompts at a time.
+
+    Parameters
+    ----------
+    model, tokenizer : PreTrainedModel, PreTrainedTokenizerBase
+        As of :mod:`training.models`.
+    max_new_tokens : int
+        Where a completion is cut.
+    temperature : float
+        0 = greedy; else sampled from the whole distribution (no top-p, no top-k).
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        max_new_tokens: int,
+        temperature: float = 0.0,
+    ) -> None:
+        import torch
+        from transformers import GenerationConfig
+
+        self._model, self._tokenizer = model, tokenizer
+        self._ends = torch.tensor(_end_tokens(model, tokenizer))
+        self._settings = GenerationConfig(
+            max_new_tokens=max_new_tokens,
+            do_sample=temperature > 0,
+            pad_token_id=tokenizer.pad_token_id,
+            eos_token_id=self._ends.tolist(),
+            **({"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}),
+        )
+
+    def write(self, ids: Sequence[Sequence[int]]) -> list[Generated]:
+        """One completion of each of the tokenized prompts, in their order; samples follow torch's seed."""
+        import torch
+
+        self._model.eval()
+        padded = self._tokenizer.pad({"input_ids": list(ids)}, padding_side="left", return_tensors="pt")
+        padded = padded.to(self._model.device)
+        with torch.inference_mode():
+            written = self._model.generate(**padded, generation_config=self._settings)
+        written = written[:, padded["input_ids"].shape[1] :].cpu()
+        ended = torch.isin(written, self._ends)
+        finished = ended.any(dim=1)
+        lengths = torch.where(finished, ended.int().argmax(dim=1) + 1, written.shape[1]).tolist()
+        texts = self._tokenizer.batch_decode(
+            [row[:n] for row, n in zip(written, lengths, strict=True)], skip_special_tokens=True
+        )
+        return [Generated(*one) for one in zip(texts, lengths, finished.tolist(), strict=True)]
+
+
+def by_length(ids: Sequence[Sequence[int]], batch: int) -> list[np.ndarray]:
+    """Positions of the prompts in batches of like length, the shortest first."""
+    order = np.argsort([len(i) for i in ids], kind="stable")
+    return [order[first : first + batch] for first in range(0, len(order), batch)]
+
+
 def generate(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -49,52 +108,26 @@ def generate(
 
     Parameters
     ----------
-    model, tokenizer : PreTrainedModel, PreTrainedTokenizerBase
-        As of :mod:`training.models`.
+    model, tokenizer, max_new_tokens, temperature
+        Of the :class:`Writer`.
     prompts : sequence of chat messages
         n conversations up to the model's turn.
-    max_new_tokens : int
-        Where a completion is cut.
     batch : int
         Completions at a time; prompts of like length go together.
-    temperature : float
-        0 = greedy; else sampled from the whole distribution (no top-p, no top-k).
     seed : int
         Of the sampling.
     label : str
         Of the progress line.
     """
     import torch
-    from transformers import GenerationConfig
 
+    writer = Writer(model, tokenizer, max_new_tokens=max_new_tokens, temperature=temperature)
     ids = prompt_ids(tokenizer, prompts)
-    order = np.argsort([len(i) for i in ids], kind="stable")
-    ends = torch.tensor(_end_tokens(model, tokenizer))
-    settings = GenerationConfig(
-        max_new_tokens=max_new_tokens,
-        do_sample=temperature > 0,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=ends.tolist(),
-        **({"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}),
-    )
     torch.manual_seed(seed)
     progress = Progress(label, len(ids))
     done: dict[int, Generated] = {}
-    model.eval()
-    for first in range(0, len(order), batch):
-        chosen = order[first : first + batch]
-        padded = tokenizer.pad({"input_ids": [ids[i] for i in chosen]}, padding_side="left", return_tensors="pt")
-        padded = padded.to(model.device)
-        with torch.inference_mode():
-            written = model.generate(**padded, generation_config=settings)[:, padded["input_ids"].shape[1] :].cpu()
-        ended = torch.isin(written, ends)
-        finished = ended.any(dim=1)
-        lengths = torch.where(finished, ended.int().argmax(dim=1) + 1, written.shape[1])
-        texts = tokenizer.batch_decode(
-            [row[:n] for row, n in zip(written, lengths.tolist(), strict=True)], skip_special_tokens=True
-        )
-        for i, text, tokens, end in zip(chosen, texts, lengths.tolist(), finished.tolist(), strict=True):
-            done[int(i)] = Generated(text, tokens, end)
+    for chosen in by_length(ids, batch):
+        done.update(zip(chosen.tolist(), writer.write([ids[i] for i in chosen]), strict=True))
         progress.update(len(done))
     return [done[i] for i in range(len(ids))]
 

@@ -88,13 +88,41 @@ def check_command(
 
 
 def evaluation_command(
-    dataset: Path, profile: str | Path, out: Path, models: Mapping[str, Path], *, overrides: Sequence[str] = ()
+    dataset: Path,
+    profile: str | Path,
+    out: Path,
+    models: Mapping[str, Path],
+    *,
+    plans: Sequence[Path] = (),
+    pairs: Path | None = None,
+    overrides: Sequence[str] = (),
 ) -> list[str]:
-    """The command of one evaluation, in one process; ``models`` are finished runs by their names."""
+    """The command of one evaluation, in one process.
+
+    Parameters
+    ----------
+    dataset, profile, out, overrides
+        As of :func:`training_command`.
+    models : mapping of str to Path
+        Finished runs by their names.
+    plans : sequence of Path
+        Plans of held-out landscapes, or folders of plans: then whole plans are decided and priced.
+    pairs : Path, optional
+        ``counterfactuals.parquet``.
+
+    Raises
+    ------
+    ConfigurationError
+        Where the profile or an override is not usable.
+    """
     load_profile(profile, overrides)
     arguments = ["evaluate", "--dataset", str(dataset), "--config", str(profile), "--out", str(out)]
     for name, folder in models.items():
         arguments += ["--model", f"{name}={folder}"]
+    for folder in plans:
+        arguments += ["--plans", str(folder)]
+    if pairs is not None:
+        arguments += ["--pairs", str(pairs)]
     return [sys.executable, "-m", "training", *arguments, *_set_arguments(overrides)]
 
 

@@ -23,7 +23,7 @@ _TYPES = {field.name: field.type for field in SCHEMA} | {"accepted": TEXTS}
 TRAIN = Split.TRAIN.value
 LEAK_FREE = (Split.HELD_OUT_BLOCK.value, Split.HELD_OUT_LANDSCAPE.value)
 """Held-out splits whose polygons no training prompt shows."""
-LABEL_COLUMNS = ("answer", "classes", "accepted", "status", "regret", "regret_high")
+LABEL_COLUMNS = ("answer", "classes", "accepted", "status", "regret_low", "regret_high")
 ID_COLUMNS = ("prompt_id", "landscape", "polygon_id", "block", "split")
 
 

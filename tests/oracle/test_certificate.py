@@ -235,6 +235,11 @@ def test_an_honest_folder_passes_and_says_what_was_proven(folder: Path):
     assert "30 polygons, feasible" in str(found)
 
 
+def all_to_habitat(certificate) -> None:
+    """Another plan that supplies nothing."""
+    certificate["search"]["other_plans"].append({f"r{i}c{j}": "habitat" for i in range(5) for j in range(6)})
+
+
 def other_label(table) -> None:
     table.loc[0, "land_use"] = "habitat" if table.loc[0, "land_use"] != "habitat" else "wheat"
 
@@ -290,6 +295,9 @@ def test_a_tampered_table_is_found_out(folder: Path, file: str, change, reason: 
         ("certificate.json", lambda c: c["floor_multiplier"].__setitem__(0, 1.0), "shadow_price|upper_bound"),
         ("certificate.json", lambda c: c["pair_share"].__setitem__(0, 2.0), "pairs 0 do not"),
         ("certificate.json", lambda c: c.pop("pair_share"), "malformed"),
+        ("certificate.json", lambda c: c["search"]["other_plans"].append({"r9c9": "wheat"}), "an id or a class"),
+        ("certificate.json", all_to_habitat, "another plan of the certificate is not feasible"),
+        ("certificate.json", lambda c: c["search"].__setitem__("bound", 0.1), "regret_"),
         ("solution.json", lambda s: s.update(upper_bound=s["upper_bound"] - 1e-7), "upper_bound"),
         ("solution.json", lambda s: s["terms"].update(crop_value=0.9), "crop_value"),
         ("solution.json", lambda s: s["supply_t"].update(wheat=1e9), "supply_t"),

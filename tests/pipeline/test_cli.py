@@ -171,6 +171,7 @@ def test_every_command_explains_itself_with_an_example() -> None:
         "prompts",
         "train",
         "evaluate",
+        "compare",
     ]
     for words in [[c] for c in commands] + [["landscape", c] for c in ("synth", "check")]:
         result = run(*words, "--help")

@@ -18,6 +18,7 @@ from prompts.config import PromptConfig
 from prompts.dataset import CARD, MANIFEST, PROMPTS, PromptDataset, Source, build_dataset
 from prompts.split import Role, Split, SplitConfig
 from prompts.summary import _wilson_width
+from prompts.transforms import AugmentConfig
 
 ROOT = Path(__file__).parents[2]
 FILES = (PROMPTS, CARD, MANIFEST)
@@ -199,3 +200,21 @@ def test_manifest_says_how_long_blocks_are_and_why(sources: list[Source]) -> Non
     assert measured.block_m < 3 * 800  # the stand-in's yields are noise
     assert (few.block_rule, few.yield_range_m) == ("a third of the landscape", None)  # 20 polygons tell nothing
     assert (by_hand.block_rule, by_hand.block_m, by_hand.yield_range_m) == ("set", 2_400.0, None)
+
+
+def test_copies_turn_and_shuffle_training_rows_alone(source: Callable[..., Source]) -> None:
+    config = PromptConfig(order=1, context="none")
+    plain = build_dataset([source(8, 8)], config).frame
+    copied = build_dataset([source(8, 8)], config, augment=AugmentConfig(rotations=True, shuffles=1)).frame
+    training = plain[plain["split"] == "train"]
+    assert len(copied) == len(plain) + 8 * len(training)
+    copies = copied[copied["prompt_id"].str.contains("~")]
+    assert set(copies["split"]) == {"train"}
+    assert copied["prompt_id"].is_unique
+    answers = dict(zip(plain["prompt_id"], plain["answer"], strict=True))
+    assert [answers[i.split("~")[0]] for i in copies["prompt_id"]] == copies["answer"].tolist()
+
+
+def test_copies_of_prompts_without_neighbours_are_refused(source: Callable[..., Source]) -> None:
+    with pytest.raises(DatasetError, match="order 0 show no neighbours"):
+        build_dataset([source(4, 4)], PromptConfig(order=0), augment=AugmentConfig(rotations=True))

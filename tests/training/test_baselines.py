@@ -10,11 +10,13 @@ import pytest
 
 from training.baselines import (
     BASELINES,
+    barren_habitat,
     decide_with_baselines,
     gradient_boosting,
     largest_value,
     largest_yield,
     majority,
+    neighbour_boosting,
 )
 
 
@@ -62,7 +64,7 @@ def test_no_baseline_decides_for_what_the_landscape_does_not_grow(split: tuple[p
         effective_price=[[p[1]] for p in rows["effective_price"].head(30)],
     )
     decided = decide_with_baselines(train, fewer)
-    assert set(decided) == set(BASELINES)
+    assert set(decided) == set(BASELINES) - {"neighbour_boosting"}  # these prompts show no neighbours
     for decisions in decided.values():
         assert set(decisions) <= {"oat", "habitat"}
 
@@ -71,5 +73,50 @@ def test_without_prices_there_is_no_largest_value(split: tuple[pd.DataFrame, pd.
     train, rows = split
     bare = {"effective_price": None, "habitat_price": np.nan}
     decided = decide_with_baselines(train.assign(**bare), rows.assign(**bare))
-    assert set(decided) == set(BASELINES) - {"largest_value"}
+    assert set(decided) == set(BASELINES) - {"largest_value", "neighbour_boosting"}
     assert _accuracy(decided["gradient_boosting"], rows) < 0.95
+
+
+def test_barren_land_goes_to_habitat_by_hand() -> None:
+    train = pd.DataFrame({"answer": ["oat", "oat", "habitat", "habitat", "habitat", "corn"]})
+    rows = pd.DataFrame(
+        {
+            "classes": [["oat", "corn", "habitat"], ["oat", "corn", "habitat"], ["barley", "habitat"]],
+            "yields": [[[0.0, 2.0]], [[0.0, 0.0]], [[0.4]]],
+        }
+    )
+    assert barren_habitat(train, rows).tolist() == ["corn", "habitat", "barley"]
+
+
+def test_boosting_takes_a_class_with_a_single_training_row(split: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    train, rows = split
+    few = train[train["answer"] != "soy"].head(300)
+    with_one = pd.concat([few, train[train["answer"] == "soy"].head(1)], ignore_index=True)
+    assert _accuracy(gradient_boosting(with_one, rows), rows) > 0.5
+
+
+def test_learners_grow_nothing_where_the_prompt_prints_no_yield(split: tuple[pd.DataFrame, pd.DataFrame]) -> None:
+    train, rows = split
+    bare = rows.head(20).assign(yields=[[[0.0, 0.0, 0.0, 0.0]]] * 20)
+    assert set(gradient_boosting(train, bare)) == {"habitat"}
+
+
+def test_neighbours_taken_together_tell_what_a_single_slot_does_not(make_frame: Callable[..., pd.DataFrame]) -> None:
+    """The label is habitat where most neighbours are better connected than the centre, whichever they are."""
+    frame = make_frame(landscapes=6, rows=100)
+    random = np.random.default_rng(1)
+    around = random.random((len(frame), 8)).round(2)
+    codes = ["N", "NE", "E", "SE", "S", "SW", "W", "NW"]
+    own = frame["connectivity"].str[0].to_numpy(dtype=float)
+    frame = frame.assign(
+        positions=[["central", *codes]] * len(frame),
+        yields=[[y[0]] * 9 for y in frame["yields"]],
+        connectivity=[[e, *row.tolist()] for e, row in zip(own, around, strict=True)],
+        answer=np.where((around > own[:, None]).mean(axis=1) > 0.5, "habitat", "oat"),
+    )
+    frame = frame[[y[0][1] > 0 for y in frame["yields"]]]
+    train = frame[frame["split"] == "train"]
+    rows = frame[frame["split"] == "held_out_landscape"].reset_index(drop=True)
+    aware = neighbour_boosting(train, rows)
+    assert _accuracy(aware, rows) > 0.97
+    assert _accuracy(aware, rows) > _accuracy(gradient_boosting(train, rows), rows)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.figures import UNDECIDED, ClassFigures, block_bootstrap, class_figures, confusion, mcnemar, wilson
+from training.figures import UNDECIDED, ClassFigures, block_bootstrap, class_figures, confusion, wilson
+from training.paired import mcnemar
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_class_figures_and_confusion_by_hand() -> None:
     answer = np.array(["oat", "oat", "oat", "habitat", "habitat"])
     decision = np.array(["oat", "oat", "habitat", "habitat", UNDECIDED])
     assert class_figures(answer, decision) == {
-        "habitat": ClassFigures(rows=2, recall=0.5, precision=0.5, f1=0.5),
-        "oat": ClassFigures(rows=3, recall=2 / 3, precision=1.0, f1=0.8),
+        "habitat": ClassFigures(rows=2, recall=0.5, precision=0.5, f1=0.5, recall_wilson=wilson(1, 2)),
+        "oat": ClassFigures(rows=3, recall=2 / 3, precision=1.0, f1=0.8, recall_wilson=wilson(2, 3)),
     }
     assert confusion(answer, decision) == {"habitat": {UNDECIDED: 1, "habitat": 1}, "oat": {"habitat": 1, "oat": 2}}
