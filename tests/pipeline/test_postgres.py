@@ -1,4 +1,4 @@
-"""Dagster's storage in a real Postgres, as docs/dagster_postgres.yaml configures it; skipped where none is installed."""
+"""Dagster's storage in a real Postgres, as docs/dagster_postgres.yaml sets it up; skipped without one."""
 
 from __future__ import annotations
 
