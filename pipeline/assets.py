@@ -32,7 +32,7 @@ from training.evaluate import EVALUATION
 from training.launch import evaluation_command, run_command
 
 LANDSCAPES = dg.DynamicPartitionsDefinition(name="landscapes")
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 """Raised when a change to the code can change labels: every landscape is solved again then."""
 COMMON: dict[str, Any] = {"group_name": "landoracle", "owners": ["team:landoracle"]}
 SOLVED: dict[str, Any] = {
