@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pipeline.terminal import JsonOption, err, refusals
+from pipeline.terminal import DatasetArgument, JsonOption, ProfileOption, err, refusals
 
 training_app = typer.Typer()
 
@@ -69,3 +69,38 @@ def curves(
     with refusals():
         draw_curves(run, path)
     typer.echo(path)
+
+
+@training_app.command()
+def ablate(
+    dataset: DatasetArgument,
+    to: Annotated[Path, typer.Option("--out", help="Folder for the runs, results.json and results.md.")],
+    arms: Annotated[str | None, typer.Option(help="Arms, with commas between; all by default.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each arm, with seeds 0, 1, ...")] = 3,
+    profile: ProfileOption = "pocket",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a setting of every arm, or of one: ARM:key=value; repeatable."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """What GRPO adds to SFT, and what becomes of it without its parts: every arm with several seeds, paired.
+
+    Arms: sft, sft_grpo, beta_zero, shuffled_labels, answer_only, answer_only_grpo, format_only, format_only_grpo.
+    What is finished is not run again: the same command goes on.
+
+    Example: `landoracle ablate runs/demo/dataset --out runs/ablation --seeds 3`
+    """
+    import json
+
+    from training.ablate import ARMS, Ablation
+    from training.ablate import ablate as run_arms
+    from training.ablation_results import PAGE, RESULTS, results
+
+    chosen = [name.strip() for name in arms.split(",")] if arms else list(ARMS)
+    with refusals():
+        ablation = Ablation(dataset, to, profile, tuple(changes or []))
+        finished = run_arms(ablation, chosen, seeds, say=lambda line: err.print(line, markup=False))
+        found = results(to, finished)
+    typer.echo(json.dumps(asdict(found), indent=2) if as_json else found.to_markdown())
+    err.print(f"{to / RESULTS} and {to / PAGE} hold the same")

@@ -63,7 +63,8 @@ def _train(asked: argparse.Namespace, config: TrainingConfig, dataset: PromptDat
     cache = asked.out.absolute().parent / "cache"
     if os.environ.get("RANK", "0") == "0":
         cpu = asked.command == "check"
-        preflight(dataset.frame, config, stage, start=asked.start, cache=cache, cpu=cpu)
+        made = dataset.manifest.prompts
+        preflight(dataset.frame, config, stage, start=asked.start, cache=cache, cpu=cpu, prompts=made)
     if asked.command == "check":
         return
     if stage is Stage.SFT:

@@ -102,8 +102,17 @@ class ModelSection(Section):
     intermediate: int = Field(default=384, ge=8, description="pocket only: width of the feed-forward layers")
     max_length: int = Field(default=1024, ge=16, description="longest prompt + completion, tokens")
     dtype: Literal["float32", "bfloat16"] = "float32"
-    attn_implementation: str = Field(default="sdpa", description="sdpa, eager, flash_attention_2")
+    attn_implementation: str = Field(
+        default="sdpa", description="sdpa, eager, flash_attention_2; auto = the last where it is installed"
+    )
     lora: LoraSection | None = None
+
+    @property
+    def attention(self) -> str:
+        """The implementation to ask transformers for, ``auto`` resolved."""
+        if self.attn_implementation != "auto":
+            return self.attn_implementation
+        return "flash_attention_2" if find_spec("flash_attn") else "sdpa"
 
     @model_validator(mode="after")
     def _named_hub_model(self) -> ModelSection:
@@ -149,6 +158,12 @@ class TrainingConfig(Section):
     allow_zero_beta: bool = Field(default=False, description="permit beta 0, the run without a KL anchor")
     max_train_rows: int | None = Field(
         default=None, ge=1, description="train on so many rows, drawn by the seed; None = all"
+    )
+    targets: Literal["rationale", "format_only"] = Field(
+        default="rationale", description="what SFT imitates: the dataset's rationale and label, or the format alone"
+    )
+    labels_shuffled: bool = Field(
+        default=False, description="a control: training rows exchange their labels by the seed (training.targets)"
     )
     completions_every: int = Field(default=10, ge=1, description="GRPO steps between two kept groups of completions")
     evaluation: EvaluationSection = EvaluationSection()
@@ -295,7 +310,7 @@ def trainer_arguments(config: TrainingConfig, stage: Stage, output_dir: Path, **
         settings["remove_unused_columns"] = False
         settings["model_init_kwargs"] = {
             "dtype": config.model.dtype,
-            "attn_implementation": config.model.attn_implementation,
+            "attn_implementation": config.model.attention,
         }
     try:
         return kind(output_dir=str(output_dir), seed=config.seed, disable_tqdm=True, **settings)

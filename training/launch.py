@@ -208,7 +208,13 @@ def environment() -> dict[str, str]:
     """
     root = str(Path(__file__).resolve().parent.parent)
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_WAIT_POLICY": "PASSIVE"}
+    quiet = {
+        "WANDB_MODE": "offline",
+        "WANDB_PROJECT": "landoracle",
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "OMP_WAIT_POLICY": "PASSIVE",
+    }
     return quiet | os.environ | {"PYTHONPATH": path}
 
 

@@ -109,7 +109,7 @@ def load_model(start: str | Path, section: ModelSection) -> PreTrainedModel:
         return AutoModelForCausalLM.from_pretrained(
             str(start),
             dtype=getattr(torch, section.dtype),
-            attn_implementation=section.attn_implementation,
+            attn_implementation=section.attention,
             trust_remote_code=False,
         )
     except (OSError, ValueError, ImportError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from oracle.errors import ConfigurationError, TrainingError, name_some
+from prompts.config import PromptConfig
 from training.config import Stage, TrainingConfig, trainer_arguments
 from training.encode import prompt_ids, template_prefill
 from training.generation_batch import generation_batch
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 
 COLUMNS = ("prompt_id", "prompt", "answer", "classes", "target", "split", "block", "landscape", "polygon_id")
 VARIANT = ("order", "context", "style", "layout")
+"""Settings of the prompts that every row states."""
+RECORDED = ("labels", "yield_digits", "connectivity_digits")
+"""Those that only the dataset's manifest states."""
+TRACKERS = ("tensorboard", "wandb", "trackio")
 AUDITED = 20_000
 """So many prompts, the longest by characters, have their tokens counted."""
 
@@ -34,6 +40,7 @@ def preflight(
     start: str | Path | None = None,
     cache: Path = Path("runs/cache"),
     cpu: bool = False,
+    prompts: PromptConfig | None = None,
 ) -> None:
     """Check a dataset, a profile and start weights together.
 
@@ -51,13 +58,15 @@ def preflight(
         Where unpacked weights are kept between runs.
     cpu : bool
         Check a GPU profile on a machine without one.
+    prompts : PromptConfig, optional
+        How the dataset's prompts were made, from its manifest: held against the profile where the rows do not say.
 
     Raises
     ------
     TrainingError
         With every problem found, a line each.
     """
-    found = problems(frame, config, stage, start=start, cache=cache, cpu=cpu)
+    found = problems(frame, config, stage, start=start, cache=cache, cpu=cpu, prompts=prompts)
     if found:
         listed = "\n".join(f"  - {p}" for p in found)
         raise TrainingError(f"{stage.value} with profile {config.profile!r} cannot start:\n{listed}")
@@ -71,6 +80,7 @@ def problems(
     start: str | Path | None = None,
     cache: Path = Path("runs/cache"),
     cpu: bool = False,
+    prompts: PromptConfig | None = None,
 ) -> list[str]:
     """The problems that :func:`preflight` raises, a sentence each; empty = ready."""
     missing = [c for c in COLUMNS if c not in frame]
@@ -80,7 +90,7 @@ def problems(
         rows = training_rows(frame, config)
     except TrainingError as error:
         return [str(error)]
-    found = _variant_problems(frame, config) + _setting_problems(config, stage, cpu)
+    found = _variant_problems(frame, config, prompts) + _setting_problems(config, stage, cpu)
     if stage is Stage.GRPO and start is None:
         return [*found, "GRPO starts from a finished SFT run: give its folder with --start"]
     try:
@@ -88,21 +98,25 @@ def problems(
     except TrainingError as error:
         return [*found, str(error)]
     found += _gold_problems(rows, config, tokenizer)
-    lengths, longest = _length_problems(frame, config, tokenizer)
+    asked = frame[frame["split"].isin(config.evaluation.splits)]
+    lengths, longest = _length_problems(pd.concat([rows, asked]), config, tokenizer)
     return found + lengths + _memory_problems(config, stage, start, longest, cpu)
 
 
-def _variant_problems(frame: pd.DataFrame, config: TrainingConfig) -> list[str]:
+def _variant_problems(frame: pd.DataFrame, config: TrainingConfig, prompts: PromptConfig | None) -> list[str]:
     wanted = config.prompts.model_dump(mode="json")
+    made = {name: frame[name].unique().tolist() for name in VARIANT if name in frame}
+    if prompts is not None:
+        recorded = prompts.model_dump(mode="json")
+        made |= {name: [recorded[name]] for name in RECORDED}
     found = []
-    for name in VARIANT:
-        if name in frame:
-            others = [v for v in frame[name].unique().tolist() if v != wanted[name]]
-            if others:
-                found.append(
-                    f"the dataset's prompts have {name} {name_some(others)}, the profile says {wanted[name]}: "
-                    f"build the dataset with the profile, or set prompts.{name}"
-                )
+    for name, values in made.items():
+        others = [v for v in values if v != wanted[name]]
+        if others:
+            found.append(
+                f"the dataset's prompts have {name} {name_some(others)}, the profile says {wanted[name]}: "
+                f"build the dataset with the profile, or set prompts.{name}"
+            )
     return found
 
 
@@ -114,6 +128,12 @@ def _setting_problems(config: TrainingConfig, stage: Stage, cpu: bool) -> list[s
     found = []
     if section.get("save_total_limit") == 1:
         found.append(f"{stage.value}.save_total_limit must be 2 or more: a broken checkpoint needs the one before it")
+    trackers = section.get("report_to", [])
+    for name in [trackers] if isinstance(trackers, str) else trackers:
+        if name in TRACKERS and not find_spec(name):
+            found.append(f"{stage.value}.report_to names {name}, which is not installed: pip install {name}")
+    if not cpu and config.model.attention == "flash_attention_2" and not find_spec("flash_attn"):
+        found.append("model.attn_implementation: flash_attention_2 needs the package flash-attn; write auto or sdpa")
     if stage is Stage.GRPO:
         found += _group_problems(config)
     try:
@@ -161,36 +181,37 @@ def _gold_problems(rows: pd.DataFrame, config: TrainingConfig, tokenizer: PreTra
         )
     known = rows[~foreign]
     columns = {"answer": list(known["answer"]), "classes": list(known["classes"])}
-    rewards = build_rewards(["lu_reward", "format_reward"], prefill=opened, thinks=config.thinks)
+    names = ["format_reward"] if config.targets == "format_only" else ["lu_reward", "format_reward"]
+    rewards = build_rewards(names, prefill=opened, thinks=config.thinks)
     scores = [reward(list(known["prompt"]), list(known["target"]), **columns) for reward in rewards]
     wrong = (np.array(scores) != 1).any(axis=0)
     if wrong.any():
         found.append(
-            f"a gold target must be well-formed and decide for the oracle's class, so that lu_reward and format_reward "
-            f"are 1; {int(wrong.sum())} do not ({name_some(ids[~foreign][wrong])})"
+            f"a gold target must be well-formed and decide for the oracle's class, so that "
+            f"{' and '.join(names)} give 1; {int(wrong.sum())} do not ({name_some(ids[~foreign][wrong])})"
         )
     return found
 
 
 def _length_problems(
-    frame: pd.DataFrame, config: TrainingConfig, tokenizer: PreTrainedTokenizerBase
+    used: pd.DataFrame, config: TrainingConfig, tokenizer: PreTrainedTokenizerBase
 ) -> tuple[list[str], int]:
-    """Problems of length, and the tokens of the longest prompt."""
-    used = frame[frame["split"].isin(["train", *config.evaluation.splits])]
+    """Problems of length in the rows that will be read, and the tokens of the longest prompt."""
+    used = used.reset_index(drop=True)
     characters = used["prompt"].map(lambda messages: sum(len(m["content"]) for m in messages))
     used = used.loc[characters.sort_values(ascending=False, kind="stable").index[:AUDITED]]
     used = used.reset_index(drop=True)
     prompts = np.array([len(i) for i in prompt_ids(tokenizer, list(used["prompt"]))])
     targets = np.array([len(i) + 1 for i in tokenizer(list(used["target"]), add_special_tokens=False)["input_ids"]])
     ids = used["prompt_id"].to_numpy(dtype=object)
-    limit, room = config.model.max_length, config.max_completion_length
+    limit, room = config.max_prompt_tokens, config.max_completion_length
     found = []
-    long = prompts + np.maximum(targets, room) > limit
+    long = prompts > limit
     if long.any():
         found.append(
             f"a prompt has up to {prompts.max()} tokens; with a completion of up to {room} that is beyond "
-            f"model.max_length {limit} in {int(long.sum())} rows ({name_some(ids[long])}): raise it, "
-            "or show fewer neighbours"
+            f"model.max_length {config.model.max_length}, which leaves {limit}, in {int(long.sum())} rows "
+            f"({name_some(ids[long])}): raise it, or show fewer neighbours"
         )
     cut = targets > room
     if cut.any():

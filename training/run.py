@@ -41,7 +41,10 @@ from oracle.files import write_atomically, write_json, write_text
 from training.checkpoint import newest_complete, step_of
 from training.config import Stage, TrainingConfig
 
-VERSIONS = ("landoracle", "torch", "transformers", "trl", "peft", "tokenizers", "accelerate", "datasets", "numpy")
+VERSIONS = (
+    *("landoracle", "torch", "transformers", "trl", "peft", "tokenizers", "accelerate", "datasets", "numpy"),
+    *("vllm", "flash-attn"),
+)
 METRICS, COMPLETIONS, HELD_OUT, RUN = "metrics", "completions", "held_out", "run.json"
 TABLES = (METRICS, COMPLETIONS, HELD_OUT)
 

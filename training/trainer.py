@@ -16,6 +16,7 @@ from training.guard import Guard
 from training.models import save_merged
 from training.progress import Progress
 from training.run import METRICS, RunFolder, RunInterrupted, StopRequest
+from training.targets import as_taught
 
 if TYPE_CHECKING:
     from transformers import Trainer, TrainerCallback
@@ -135,7 +136,7 @@ def drawn(frame: pd.DataFrame, at_most: int | None, seed: int) -> pd.DataFrame:
 
 
 def training_rows(frame: pd.DataFrame, config: TrainingConfig) -> pd.DataFrame:
-    """Rows of the split ``train``, at most ``max_train_rows``.
+    """Rows of the split ``train``, at most ``max_train_rows``, with the targets and labels that the profile asks for.
 
     Raises
     ------
@@ -145,7 +146,13 @@ def training_rows(frame: pd.DataFrame, config: TrainingConfig) -> pd.DataFrame:
     rows = frame[frame["split"] == "train"]
     if rows.empty:
         raise TrainingError("the dataset has no row in the split 'train'; its splits are " + _splits(frame))
-    return drawn(rows, config.max_train_rows, config.seed)
+    return as_taught(
+        drawn(rows, config.max_train_rows, config.seed),
+        config.prompts.style,
+        format_only=config.targets == "format_only",
+        shuffled=config.labels_shuffled,
+        seed=config.seed,
+    )
 
 
 def use_threads(threads: int | None) -> None:

@@ -196,3 +196,16 @@ def test_the_three_stages_as_processes_and_what_they_teach(
         found = evaluation["models"][name]["held_out_landscape"]
         assert found["text"]["format_share"] >= 0.95
         assert found["accuracy"] > 0.3  # chance is 0.2; to learn the arithmetic takes more steps than a test has
+
+
+def test_adapters_on_every_linear_layer_end_up_in_the_weights(frame: pd.DataFrame, sft: Path, tmp_path: Path) -> None:
+    """LoRA from the SFT weights: what moved is the linear layers and nothing else, and no adapter is left behind."""
+    from safetensors.torch import load_file
+
+    config = load_profile("pocket", [*TINY, "model.lora={rank: 4}", "sft.max_steps=2"])
+    run = run_sft(frame, config, tmp_path / "lora", start=sft)
+    before, after = load_file(sft / "model.safetensors"), load_file(run / "model.safetensors")
+    assert before.keys() == after.keys()
+    moved = {name for name in before if not before[name].equal(after[name])}
+    assert moved == {name for name in before if name.endswith("proj.weight")}
+    assert not list(run.glob("adapter*"))

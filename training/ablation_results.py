@@ -1,0 +1,242 @@
+"""Figures of an ablation: each arm over its seeds, and paired with SFT alone and with its own start.
+
+A paired difference is taken row by row and averaged over the seeds that both arms have; its interval comes from
+drawing whole landscapes with replacement, and beside it whole spatial blocks. It says how sure the difference is for
+these seeds on other landscapes; how much seeds matter stands beside it, as the range over them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from oracle.errors import TrainingError
+from oracle.files import write_json, write_text
+from prompts.split import Split
+from training.ablate import ARMS, REFERENCE, Run, evaluation_folder
+from training.evaluate import PREDICTIONS
+from training.figures import Interval, block_bootstrap
+from training.paired import mcnemar
+from training.run import METRICS, RUN
+
+RESULTS, PAGE = "results.json", "results.md"
+BASELINES = ("gradient_boosting", "largest_value", "majority")
+SETTLED = 10
+"""GRPO steps before the share of groups with a signal is averaged: until then prompts are still being voted on."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An arm's accuracy less another's on the same rows, over the seeds that both have."""
+
+    against: str
+    mean: float
+    by_seed: tuple[float, ...]
+    by_landscape: Interval
+    """Bootstrap of whole landscapes."""
+    by_block: Interval
+    """Bootstrap of spatial blocks."""
+    by_seed_and_landscape: tuple[Interval, ...]
+    """Each seed's own difference, bootstrap of whole landscapes."""
+    mcnemar_p: tuple[float, ...]
+    """By seed."""
+
+
+@dataclass(frozen=True)
+class ArmResult:
+    """An arm on one split."""
+
+    arm: str
+    what: str
+    split: str
+    rows: int
+    landscapes: int
+    accuracy: tuple[float, ...]
+    """By seed."""
+    format_share: tuple[float, ...]
+    stopped: tuple[str | None, ...]
+    """By seed: why the guard stopped the run, where it did."""
+    signal: dict[str, float]
+    """GRPO: mean share of groups with a decision signal, drawn by votes and drawn uniformly."""
+    differences: tuple[Difference, ...]
+
+    @property
+    def mean(self) -> float:
+        """Accuracy, mean over seeds."""
+        return float(np.mean(self.accuracy))
+
+
+@dataclass(frozen=True)
+class AblationResults:
+    """Every arm and split, with baselines on the same rows."""
+
+    arms: tuple[ArmResult, ...]
+    baselines: dict[str, dict[str, float]]
+    """Accuracy by split and baseline."""
+    wall_time_s: dict[str, float]
+    """By run."""
+    profile: str
+    dataset_sha256: str
+
+    def to_markdown(self) -> str:
+        """The tables of ``results.md``, one per split."""
+        return "\n".join(
+            _table([a for a in self.arms if a.split == split], self.baselines.get(split, {}), split)
+            for split in dict.fromkeys(a.split for a in self.arms)
+        )
+
+
+def results(out: Path, runs: Sequence[Run]) -> AblationResults:
+    """Read the runs and evaluations below ``out`` and write ``results.json`` and ``results.md`` there.
+
+    Raises
+    ------
+    TrainingError
+        Where a run or its decisions are missing.
+    """
+    tables = [
+        pd.read_parquet(folder / PREDICTIONS)
+        for folder in (evaluation_folder(out, thinks=thinks) for thinks in (True, False))
+        if (folder / PREDICTIONS).is_file()
+    ]
+    if not tables:
+        raise TrainingError(f"{out} holds no evaluation: run `landoracle ablate` to its end")
+    predictions = pd.concat(tables, ignore_index=True)
+    missing = sorted({run.name for run in runs} - set(predictions["model"]))
+    if missing:
+        raise TrainingError(f"{out} holds no decisions of {', '.join(missing)}: run `landoracle ablate` to its end")
+    records = {run.name: json.loads((out / run.name / RUN).read_text(encoding="utf-8")) for run in runs}
+    splits = sorted(predictions["split"].unique(), key=lambda split: (split != Split.HELD_OUT_LANDSCAPE, split))
+    found = AblationResults(
+        arms=tuple(
+            _arm(arm, split, runs, predictions[predictions["split"] == split], records, out)
+            for split in splits
+            for arm in dict.fromkeys(run.arm for run in runs)
+        ),
+        baselines={split: _baselines(predictions[predictions["split"] == split]) for split in splits},
+        wall_time_s={name: float(record["wall_time_s"]) for name, record in records.items()},
+        profile=records[runs[0].name]["profile"],
+        dataset_sha256=records[runs[0].name]["dataset_sha256"],
+    )
+    write_json(out / RESULTS, asdict(found))
+    write_text(out / PAGE, found.to_markdown())
+    return found
+
+
+def difference(arm: str, against: str, seeds: Iterable[int], decided: dict[str, pd.DataFrame]) -> Difference:
+    """Compare two arms.
+
+    Parameters
+    ----------
+    arm, against : str
+        The first's accuracy less the second's.
+    seeds : iterable of int
+        Taken into the mean.
+    decided : dict of str to DataFrame
+        By :attr:`Run.name`: ``correct``, ``landscape`` and ``block`` of the same rows, indexed by ``prompt_id``.
+    """
+    pairs = [(decided[Run(against, seed).name], decided[Run(arm, seed).name]) for seed in seeds]
+    rows = pairs[0][0].index
+    moved = np.array(
+        [b.loc[rows, "correct"].to_numpy(float) - a.loc[rows, "correct"].to_numpy(float) for a, b in pairs]
+    )
+    mean = moved.mean(axis=0)
+    landscape, block = (pairs[0][0][name].to_numpy(dtype=str) for name in ("landscape", "block"))
+    return Difference(
+        against=against,
+        mean=float(mean.mean()),
+        by_seed=tuple(float(m) for m in moved.mean(axis=1)),
+        by_landscape=block_bootstrap(mean, landscape),
+        by_block=block_bootstrap(mean, block),
+        by_seed_and_landscape=tuple(block_bootstrap(one, landscape) for one in moved),
+        mcnemar_p=tuple(
+            mcnemar(a.loc[rows, "correct"].to_numpy(bool), b.loc[rows, "correct"].to_numpy(bool)) for a, b in pairs
+        ),
+    )
+
+
+def _arm(
+    arm: str, split: str, runs: Sequence[Run], predictions: pd.DataFrame, records: dict[str, Any], out: Path
+) -> ArmResult:
+    decided = {str(name): table.set_index("prompt_id") for name, table in predictions.groupby("model")}
+    mine = [run for run in runs if run.arm == arm]
+    seeds = [run.seed for run in mine]
+    start = ARMS[arm].start
+    against = [other for other in dict.fromkeys([REFERENCE, start]) if other is not None and other != arm]
+    first = decided[mine[0].name]
+    return ArmResult(
+        arm=arm,
+        what=ARMS[arm].what,
+        split=split,
+        rows=len(first),
+        landscapes=first["landscape"].nunique(),
+        accuracy=tuple(float(decided[run.name]["correct"].mean()) for run in mine),
+        format_share=tuple(float(decided[run.name]["well_formed"].mean()) for run in mine),
+        stopped=tuple(records[run.name].get("stopped") for run in mine),
+        signal=_signal([out / run.name for run in mine]),
+        differences=tuple(difference(arm, other, seeds, decided) for other in against),
+    )
+
+
+def _signal(folders: Sequence[Path]) -> dict[str, float]:
+    found: dict[str, list[float]] = {}
+    for folder in folders:
+        table = pd.read_parquet(folder / f"{METRICS}.parquet")
+        for name in ("signal/drawn", "signal/uniform"):
+            settled = table.loc[table["step"] > SETTLED, name].dropna() if name in table else pd.Series(dtype=float)
+            if len(settled):
+                found.setdefault(name.removeprefix("signal/"), []).append(float(settled.mean()))
+    return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+def _baselines(predictions: pd.DataFrame) -> dict[str, float]:
+    named = predictions[predictions["model"].isin(BASELINES)].drop_duplicates(["model", "prompt_id"])
+    return {str(name): float(share) for name, share in named.groupby("model")["correct"].mean().items()}
+
+
+def _table(arms: Sequence[ArmResult], baselines: dict[str, float], split: str) -> str:
+    lines = [
+        f"### {split.replace('_', ' ')}: {arms[0].rows:,} rows of {arms[0].landscapes} landscapes",
+        "",
+        "| arm | what | seeds | accuracy, mean (range) | against SFT, points | against its start, points | notes |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for arm in arms:
+        against = {d.against: d for d in arm.differences}
+        start = ARMS[arm.arm].start
+        cells = [
+            f"`{arm.arm}`",
+            arm.what,
+            str(len(arm.accuracy)),
+            f"{arm.mean:.1%} ({min(arm.accuracy):.1%} to {max(arm.accuracy):.1%})",
+            _difference(against.get(REFERENCE)),
+            _difference(against.get(start)) if start not in (None, REFERENCE) else "",
+            _notes(arm),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [f"| {name.replace('_', ' ')} | baseline | | {share:.1%} | | | |" for name, share in baselines.items()]
+    return "\n".join([*lines, ""])
+
+
+def _difference(found: Difference | None) -> str:
+    if found is None:
+        return ""
+    interval = found.by_landscape
+    seeds = ", ".join(f"{100 * d:+.1f}" for d in found.by_seed)
+    p = ", ".join(f"{p:.1g}" for p in found.mcnemar_p)
+    return f"{100 * found.mean:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]; seeds {seeds}; p {p}"
+
+
+def _notes(arm: ArmResult) -> str:
+    notes = [f"seed {seed} {reason.partition('. ')[0]}" for seed, reason in enumerate(arm.stopped) if reason]
+    if min(arm.format_share) < 0.995:
+        notes.append(f"well-formed {np.mean(arm.format_share):.1%}")
+    if arm.signal:
+        notes.append("signal " + ", ".join(f"{name} {share:.0%}" for name, share in arm.signal.items()))
+    return "; ".join(notes)
