@@ -34,7 +34,7 @@ lint: $(STAMP)  ## format and fix what can be fixed
 	$(BIN)/ruff check --fix .
 
 ui: $(STAMP)  ## the Dagster UI on 127.0.0.1:3000, over the same storage as the demo
-	DAGSTER_HOME=$(CURDIR) $(BIN)/dg dev --host 127.0.0.1 --port 3000
+	$(BIN)/landoracle ui
 
 clean:  ## remove runs and Dagster's storage (asks nothing)
 	rm -rf runs .dagster

@@ -27,7 +27,7 @@ from oracle.errors import SolveError
 from oracle.glm_arrays import GLMArrays
 from oracle.highs import Answer
 from oracle.plan import terms, violations
-from oracle.regret import TIE, Searched
+from oracle.regret import TIE, Searched, settle_ties
 
 MOST_OPEN = 1_000
 """Open classes beyond which the question is not asked: the first relaxation alone would take minutes."""
@@ -95,7 +95,7 @@ def runner_up(
         worth = terms(c, other).objective
         if worth > objective + _BETTER:
             others.append(choice)
-            choice = other
+            choice = settle_ties(c, other)
             tied[:] = False
         else:
             others.append(other)

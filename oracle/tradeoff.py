@@ -31,6 +31,7 @@ from oracle.solution import Solution
 from oracle.solve import solve
 
 GREATEST_WEIGHT = 0.95
+_NO_LABELS = {"proof_nodes": 0}  # the curve needs plans and bounds, not what each label rests on
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,9 @@ def tradeoff(
     found = []
     for k, weight in enumerate(np.linspace(0.0, GREATEST_WEIGHT, points).round(6).tolist()):
         say(f"point {k + 1} of {points}: connectivity weight {weight:g}")
-        found.append(_point(landscape, graph, config.model_copy(update={"connectivity_weight": weight}), folder))
+        found.append(
+            _point(landscape, graph, config.model_copy(update={"connectivity_weight": weight, **_NO_LABELS}), folder)
+        )
     c = coefficients(landscape, graph, config)
     curve = Tradeoff(landscape.name, c.crop_value_scale, c.connectivity_scale, tuple(found), None)
     curve = replace(curve, knee=knee_of(curve.crop_value_currency, curve.connectivity_ha))

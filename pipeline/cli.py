@@ -14,6 +14,7 @@ from pipeline.export_commands import export_app
 from pipeline.landscape_commands import graph_app, landscape_app
 from pipeline.launch_commands import launch_app
 from pipeline.learning_commands import learning_app
+from pipeline.operations_commands import operations_app
 from pipeline.plan_commands import plan_app
 from pipeline.training_commands import training_app
 
@@ -35,6 +36,7 @@ app.add_typer(landscape_app, name="landscape")
 app.add_typer(graph_app)
 app.add_typer(plan_app)
 app.add_typer(training_app)
+app.add_typer(operations_app)
 app.add_typer(bench_app, name="bench")
 
 if __name__ == "__main__":

@@ -23,10 +23,9 @@ from oracle.files import write_text
 from pipeline.assets import FROM_ALL, LANDSCAPES
 from pipeline.automation import retrain, solve_landscape
 from pipeline.definitions import defs
+from pipeline.launchpad import as_settings
 from pipeline.sources import PROJECT, embedded_sources
 from pipeline.workspace import Workspace
-
-CONFIGURED = ("prompt_dataset", "sft_model", "grpo_model", "held_out_accuracy")
 
 
 class DemoFailed(LandoracleError):
@@ -43,13 +42,14 @@ def run_demo(root: str, profile: str, overrides: Sequence[str], console: Console
     """
     started = time.monotonic()
     workspace = Workspace(root=root)
+    os.environ["LANDORACLE_WORKSPACE"] = root  # where the assets find it
     marker = workspace.path / ".unfinished"
     asked = json.dumps({"profile": profile, "overrides": list(overrides)})
     if not (marker.is_file() and marker.read_text(encoding="utf-8") == asked):
         write_text(marker, asked)
     made = _Made(marker.stat().st_mtime)
     os.chdir(PROJECT)  # dagster.yaml keeps its storage beside itself
-    with dg.DagsterInstance.from_config(str(PROJECT)) as instance:
+    with dg.DagsterInstance.from_config(os.environ.get("DAGSTER_HOME", str(PROJECT))) as instance:
         _solve_all(workspace, made, instance, console)
         outputs = {
             "prompt_dataset": workspace.dataset / "manifest.json",
@@ -59,9 +59,8 @@ def run_demo(root: str, profile: str, overrides: Sequence[str], console: Console
         kept = {name for name, path in outputs.items() if made.since_start(path)}
         to_do = [asset.key for asset in FROM_ALL if asset.key.to_user_string() not in kept]
         console.print("[bold]prompts, training, evaluation[/]")
-        config = {"config": {"profile": profile, "overrides": list(overrides)}}
-        ops = {name: config for name in CONFIGURED if dg.AssetKey(name) in to_do}
-        _run(retrain.name, instance, workspace, ops, selection=to_do)
+        training = {"profile": profile, **as_settings(overrides)}
+        _run(retrain.name, instance, {"training": {"config": training}}, selection=to_do)
     marker.unlink()
     figures = json.loads((workspace.path / "report.json").read_text(encoding="utf-8"))
     _say(figures, workspace.path, console, time.monotonic() - started)
@@ -85,7 +84,7 @@ def _solve_all(workspace: Workspace, made: _Made, instance: dg.DagsterInstance, 
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
         for done, key in enumerate(progress.track(keys), start=1):
             if not made.since_start(workspace.plan(key) / "map.png"):
-                _run(solve_landscape.name, instance, workspace, {}, partition_key=key)
+                _run(solve_landscape.name, instance, {}, partition_key=key)
             if done % 10 == 0 and not console.is_terminal:  # where no bar can move
                 console.print(f"  landscapes  {done}/{len(keys)}")
 
@@ -93,8 +92,7 @@ def _solve_all(workspace: Workspace, made: _Made, instance: dg.DagsterInstance, 
 def _run(
     job: str,
     instance: dg.DagsterInstance,
-    workspace: Workspace,
-    ops: dict[str, Any],
+    resources: dict[str, Any],
     *,
     partition_key: str | None = None,
     selection: Sequence[dg.AssetKey] | None = None,
@@ -105,10 +103,10 @@ def _run(
         partition_key=partition_key,
         asset_selection=selection,
         run_config={
-            "ops": ops,
-            "resources": {"workspace": {"config": {"root": workspace.root}}},
+            "resources": resources,
             "loggers": {"console": {"config": {}}},
         },
+        tags={"dagster/max_retries": "0"},  # no daemon starts what this process did not finish
         raise_on_error=False,
     )
     if result.success:

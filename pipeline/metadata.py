@@ -5,21 +5,50 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pandas as pd
+import pyarrow.parquet as pq
 
 from oracle.intake import IntakeReport
 from oracle.landscape import Landscape
 from oracle.map import thumbnail
 from oracle.neighbours import NeighbourGraph
 from oracle.solution import Solution
+from pipeline.policy import Policies, Verdict
 from prompts.dataset import PromptDataset
 from training.run import RUN
 
 Metadata = dict[str, Any]
+HELD = {
+    "id": "name of the polygon",
+    "geometry": "polygon",
+    "ecological_connectivity": "0..1",
+    "current_land_use": "what grows there now",
+    "locked_land_use": "this class and no other",
+    "land_use": "class in the optimum: the label",
+    "status": "unique, tied or undecided: how sure the label is",
+    "source": "polygon",
+    "target": "its neighbour; in a prompt dataset, the completion that SFT imitates",
+    "order": "1: neighbour, 2: neighbour of a neighbour",
+    "code": "compass direction from source to target",
+    "position": "the code, made unique for its source",
+    "kind": "border, gap or corner",
+    "border_m": "length of the shared border, m",
+    "facing_m": "length along which they face each other, m",
+    "gap_m": "distance between the borders, m",
+    "distance_m": "distance between the centroids, m",
+    "azimuth_deg": "from true north, degrees",
+    "prompt": "chat messages",
+    "answer": "the oracle's class",
+    "classes": "the allowed answers",
+    "split": "train, a held-out one, or buffer",
+    "block": "spatial block, for intervals",
+}
+"""What the columns of the written tables hold, for the UI."""
 INLINE = 1000  # Markdown longer than this opens in a window instead of the page
 
 
@@ -31,6 +60,21 @@ def picture(png: bytes, alt: str) -> dg.MarkdownMetadataValue:
 def table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:
     """Rows with the same keys as a table."""
     return dg.MetadataValue.table(records=[dg.TableRecord(dict(row)) for row in rows])
+
+
+def columns(file: Path) -> Metadata:
+    """The columns of a Parquet file, their types and what they hold."""
+    schema = pq.read_schema(file)
+    described = [dg.TableColumn(field.name, str(field.type), description=_held(field.name)) for field in schema]
+    return {"dagster/column_schema": dg.TableSchema(columns=described)}
+
+
+def _held(name: str) -> str | None:
+    if name.endswith("_yield"):
+        return "yield of the crop, t/ha; 0: it cannot be grown here"
+    if name.startswith("regret_") and name.endswith(("_low", "_high")):
+        return "what the class instead would cost the whole landscape, at least or at most, objective units"
+    return HELD.get(name)
 
 
 def of_landscape(landscape: Landscape, report: IntakeReport | None) -> Metadata:
@@ -80,6 +124,9 @@ def of_plan(landscape: Landscape, solution: Solution, map_file: Path) -> Metadat
         "gap": solution.gap,
         "wall_time_s": solution.wall_time_s,
         "unique_label_share": float((solution.status == "unique").mean()),
+        "tied_label_share": float((solution.status == "tied").mean()),
+        "undecided_label_share": float((solution.status == "undecided").mean()),
+        "habitat_share": float((solution.land_use == "habitat").mean()),
         "supply": table(
             {
                 "crop": crop,
@@ -156,5 +203,21 @@ def of_evaluation(file: Path) -> Metadata:
                     }
                 )
                 if kind == "models":
-                    numbers[f"accuracy {name} {split}".replace(" ", "_")] = float(of["accuracy"])
+                    plotted = {"accuracy": of["accuracy"], "accuracy_low": low, "accuracy_high": high}
+                    for what, number in plotted.items():
+                        numbers[f"{what} {name} {split}".replace(" ", "_")] = float(number)
     return {**numbers, "accuracy": table(rows)}
+
+
+def of_policies(policies: Policies, verdict: Verdict) -> Metadata:
+    """What is served, how it came to that, and what became of the newest policy."""
+    shown: Metadata = {"verdict": verdict.why, "promoted": verdict.promoted}
+    if policies.history:
+        now = policies.history[-1]
+        shown |= {
+            "served": now.policy,
+            "accuracy_served": now.accuracy,
+            "folder": dg.MetadataValue.path(str(policies.served)),
+            "history": table(asdict(change) for change in reversed(policies.history)),
+        }
+    return shown

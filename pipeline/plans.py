@@ -1,5 +1,58 @@
 """Solved landscapes on disk, as ``landoracle solve`` and the asset ``oracle_plan`` leave them."""
 
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from oracle.errors import DatasetError
+from oracle.files import write_json
+from oracle.landscape import Landscape
+from oracle.neighbours import NeighbourGraph
+from oracle.solution import Solution, read_json, save_solution
 from prompts.plan_folder import read_plan
 
-__all__ = ["read_plan"]
+__all__ = ["read_plan", "refuse_stale", "write_plan"]
+
+ORIGIN = "origin.json"
+
+
+def write_plan(folder: Path, landscape: Landscape, graph: NeighbourGraph, solution: Solution, fingerprint: str) -> None:
+    """Write a plan as a whole: readers see the old one, none, or the new one, never files of both.
+
+    Parameters
+    ----------
+    folder : Path
+        The plan's folder; everything is written beside it first.
+    landscape, graph, solution
+        What :func:`oracle.solution.save_solution` takes.
+    fingerprint : str
+        :meth:`pipeline.sources.Source.fingerprint` of what the landscape was read from, kept in ``origin.json``.
+    """
+    partial, replaced = (folder.parent / what / folder.name for what in (".partial", ".replaced"))
+    for left in (partial, replaced):
+        shutil.rmtree(left, ignore_errors=True)
+    save_solution(partial, landscape, graph, solution)
+    write_json(partial / ORIGIN, {"fingerprint": fingerprint})
+    if folder.exists():
+        replaced.parent.mkdir(exist_ok=True)
+        folder.rename(replaced)
+    partial.rename(folder)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def refuse_stale(folder: Path, fingerprint: str) -> None:
+    """Check that a plan is of its source as it is now.
+
+    Raises
+    ------
+    DatasetError
+        Where there is no plan, or its source has changed since, e.g. into a file that cannot be read.
+    """
+    if not folder.is_dir():
+        raise DatasetError(f"{folder} is not there yet: materialize its partition")
+    if not (folder / ORIGIN).is_file() or read_json(folder / ORIGIN).get("fingerprint") != fingerprint:
+        raise DatasetError(
+            f"{folder} was solved from an earlier state of its file or recipe: materialize its partition again "
+            "(where that fails, its reason says what to mend in the file)"
+        )

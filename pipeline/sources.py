@@ -5,13 +5,16 @@ A source's key is its partition: a file's stem, or an embedded landscape's name.
 
 from __future__ import annotations
 
+import glob
 import hashlib
+import os
 import time
+from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
-from oracle.errors import LandscapeError
+from oracle.errors import LandoracleError, LandscapeError
 from oracle.glm_config import GLMConfig
 from oracle.intake import IntakeReport, read_landscape
 from oracle.landscape import Landscape
@@ -19,8 +22,9 @@ from oracle.recipe import recipe_beside, recipe_for
 from oracle.synthesis import SynthesisConfig, embedded_landscapes, synthesise
 
 PROJECT = Path(__file__).resolve().parents[1]
-DROP_FOLDER = PROJECT / "data" / "landscapes"
+DROP_FOLDER = Path(os.environ.get("LANDORACLE_LANDSCAPES", PROJECT / "data" / "landscapes"))
 READABLE = (".geojson", ".json", ".gpkg", ".shp", ".zip", ".parquet", ".geoparquet", ".fgb")
+SHAPEFILE = (".shp", ".shx", ".dbf", ".prj", ".cpg")
 SETTLED_S = 2.0  # a file younger than this may still be on its way
 
 
@@ -38,6 +42,8 @@ class Source:
 
     key: str
     origin: Path | SynthesisConfig
+    rivals: tuple[Path, ...] = ()
+    """Other files that would have the same key."""
 
     def read(self) -> tuple[Landscape, IntakeReport | None]:
         """The landscape, and for a file what intake did to it.
@@ -45,11 +51,25 @@ class Source:
         Raises
         ------
         LandoracleError
-            Where the file or its recipe is not usable.
+            Where the file or its recipe is not usable, changes while it is read, or is not the only one of its name.
         """
         if isinstance(self.origin, SynthesisConfig):
             return synthesise(self.origin), None
-        return read_landscape(self.origin, recipe_for(self.origin, None))
+        if self.rivals:
+            names = ", ".join(file.name for file in (self.origin, *self.rivals))
+            raise LandscapeError(f"{names} would be the same landscape {self.key!r}: rename or remove all but one")
+        before = self.fingerprint()
+        try:
+            read = read_landscape(self.origin, recipe_for(self.origin, None))
+        except LandoracleError:
+            self._refuse_moving(before)
+            raise
+        self._refuse_moving(before)
+        return read
+
+    def _refuse_moving(self, before: str) -> None:
+        if self.fingerprint() != before:
+            raise LandscapeError(f"the file of {self.key!r} changed while it was read; it will be solved again")
 
     def settings(self) -> Settings:
         """The economy the landscape is solved under and its role among the landscapes."""
@@ -59,15 +79,29 @@ class Source:
         return Settings(recipe.glm, recipe.role)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the file and of its recipe, or of the synthetic landscape's settings."""
-        digest = hashlib.sha256()
+        """SHA-256 of the file's parts and of its recipe, or of the synthetic landscape's settings."""
         if isinstance(self.origin, SynthesisConfig):
-            digest.update(self.origin.model_dump_json().encode())
-        else:
-            for part in (self.origin, recipe_beside(self.origin)):
-                if part is not None and part.is_file():
-                    digest.update(part.read_bytes())
+            return hashlib.sha256(self.origin.model_dump_json().encode()).hexdigest()
+        digest = hashlib.sha256()
+        for part in (*_parts(self.origin), recipe_beside(self.origin)):
+            if part is not None and part.is_file():
+                at = part.stat()
+                digest.update(_sha256(part, at.st_size, at.st_mtime_ns, at.st_ctime_ns).encode())
         return digest.hexdigest()
+
+
+def _parts(file: Path) -> list[Path]:
+    """The file, or the files of a Shapefile."""
+    if file.suffix.lower() != ".shp":
+        return [file]
+    return sorted(p for p in file.parent.glob(f"{glob.escape(file.stem)}.*") if p.suffix.lower() in SHAPEFILE)
+
+
+@lru_cache(maxsize=4096)
+def _sha256(file: Path, size: int, modified_ns: int, changed_ns: int) -> str:
+    """Hash of a file's content, read again only when the file system says that something was done to it."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 @cache
@@ -76,11 +110,26 @@ def embedded_sources() -> dict[str, Source]:
     return {config.name: Source(config.name, config) for config in embedded_landscapes()}
 
 
-def dropped_sources() -> dict[str, Source]:
-    """The polygon files of the drop folder by key; hidden files and files still being copied are left out."""
-    files = sorted(p for p in DROP_FOLDER.glob("*") if p.suffix.lower() in READABLE and not p.name.startswith("."))
-    settled = [p for p in files if time.time() - p.stat().st_mtime >= SETTLED_S]
-    return {p.stem: Source(p.stem, p) for p in settled}
+def dropped_sources(*, settled: bool = True) -> dict[str, Source]:
+    """The polygon files of the drop folder by key; hidden files are left out.
+
+    With ``settled``, so are files of which a part was modified within the last ``SETTLED_S`` seconds: they may still be
+    on their way.
+    """
+    files = defaultdict(list)
+    for file in sorted(DROP_FOLDER.glob("*")):
+        if file.suffix.lower() in READABLE and not file.name.startswith("."):
+            files[file.stem].append(file)
+    found = {key: Source(key, first, tuple(others)) for key, (first, *others) in files.items()}
+    return {key: source for key, source in found.items() if not settled or _is_settled(source)}
+
+
+def _is_settled(source: Source) -> bool:
+    files = [part for file in (source.origin, *source.rivals) if isinstance(file, Path) for part in _parts(file)]
+    try:
+        return all(time.time() - file.stat().st_mtime >= SETTLED_S for file in files)
+    except FileNotFoundError:  # removed while we looked
+        return False
 
 
 def find_source(key: str) -> Source:
@@ -91,7 +140,10 @@ def find_source(key: str) -> Source:
     LandscapeError
         Where neither a file nor an embedded landscape has this name.
     """
-    source = dropped_sources().get(key) or embedded_sources().get(key)
+    dropped = dropped_sources(settled=False).get(key)
+    if dropped is not None and not _is_settled(dropped):
+        raise LandscapeError(f"the file of {key!r} was modified just now: wait until it is copied, then try again")
+    source = dropped or embedded_sources().get(key)
     if source is None:
         raise LandscapeError(
             f"no landscape {key!r}: put {key}.geojson (or .gpkg, .zip, .parquet ...) into data/landscapes/, "

@@ -1,25 +1,31 @@
 """Where every stage finds and leaves its files: one folder, the same for Dagster, the demo and the report."""
 
+import os
+from dataclasses import dataclass
 from pathlib import Path
 
-import dagster as dg
-
+from pipeline.plans import ORIGIN
 from pipeline.sources import PROJECT
 
 
-class Workspace(dg.ConfigurableResource):
-    """The folder of one pipeline's files (``runs/demo`` unless the launchpad says otherwise)."""
+@dataclass(frozen=True)
+class Workspace:
+    """The folder of one pipeline's files: ``root``, else ``LANDORACLE_WORKSPACE``, else ``runs/demo``."""
 
-    root: str = "runs/demo"
+    root: str | None = None
 
     @property
     def path(self) -> Path:
         """The folder; a relative one lies in the project."""
-        return PROJECT / self.root
+        return PROJECT / (self.root or os.environ.get("LANDORACLE_WORKSPACE", "runs/demo"))
 
     def landscape(self, key: str) -> Path:
         """GeoParquet of one landscape."""
         return self.path / "landscapes" / key / "landscape.parquet"
+
+    def origin(self, key: str) -> Path:
+        """What the landscape beside it was read from, as its source's fingerprint."""
+        return self.path / "landscapes" / key / ORIGIN
 
     def graph(self, key: str) -> Path:
         """Neighbour graph of one landscape."""
@@ -39,6 +45,11 @@ class Workspace(dg.ConfigurableResource):
         return self.path / "models" / stage
 
     @property
+    def models(self) -> Path:
+        """Folder of the models of every stage."""
+        return self.path / "models"
+
+    @property
     def evaluation(self) -> Path:
         """Folder of the predictions and figures on held-out rows."""
         return self.path / "evaluation"
@@ -47,3 +58,8 @@ class Workspace(dg.ConfigurableResource):
     def report(self) -> Path:
         """``report.html``; ``report.json`` lies beside it."""
         return self.path / "report.html"
+
+    @property
+    def served_evaluation(self) -> Path:
+        """Folder of the served policy's figures on the same rows as its candidate's."""
+        return self.path / "served_evaluation"

@@ -7,7 +7,6 @@ SIGTERM or SIGINT, or the end of the parent process, lets the current step finis
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import signal
 import sys
@@ -18,10 +17,9 @@ from types import FrameType
 from oracle.errors import ConfigurationError, LandoracleError
 from prompts.dataset import PromptDataset
 from training.config import Stage, TrainingConfig, load_profile
-from training.launch import INTERRUPTED, REFUSED, environment
+from training.devices import claimed, devices_of
+from training.launch import INTERRUPTED, REFUSED, end_with_parent, environment
 from training.run import RunInterrupted, StopRequest
-
-_PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,19 +30,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         config = load_profile(asked.config, asked.set)
         dataset = PromptDataset.load(asked.dataset)
-        if asked.command == "evaluate":
-            _evaluate(asked, config, dataset)
-        else:
-            _train(asked, config, dataset)
+        with claimed(_wanted(asked.command, config), asked.out):
+            if asked.command == "evaluate":
+                _evaluate(asked, config, dataset)
+            else:
+                _train(asked, config, dataset)
     except RunInterrupted as stopped:
         print(stopped, file=sys.stderr)
         return INTERRUPTED
     except LandoracleError as error:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
-    except KeyboardInterrupt:  # an evaluation keeps every batch that it has written
+    except KeyboardInterrupt:  # while waiting for a device; an evaluation keeps every batch that it has written
         return INTERRUPTED
     return 0
+
+
+def _wanted(command: str, config: TrainingConfig) -> tuple[str, ...]:
+    """The devices to claim; of several processes the first claims them for all."""
+    if command == "check" or os.environ.get("RANK", "0") != "0":
+        return ()
+    return devices_of(config, Stage.SFT if command == Stage.SFT else Stage.GRPO)
 
 
 def _train(asked: argparse.Namespace, config: TrainingConfig, dataset: PromptDataset) -> None:
@@ -112,12 +118,6 @@ def stop_on_signals() -> StopRequest:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, request)
     return stop
-
-
-def end_with_parent() -> None:
-    """On Linux, have SIGTERM sent to this process when its parent ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def _parser() -> argparse.ArgumentParser:

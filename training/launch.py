@@ -6,13 +6,17 @@ command.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from threading import Thread
 
 from oracle.errors import TrainingError
 from training.config import Stage, TrainingConfig, load_profile
@@ -22,8 +26,11 @@ INTERRUPTED = 75
 REFUSED = 2
 """Exit status after one of Landoracle's own errors, which stands on standard error."""
 SHOWN_AFTER_FAILURE = 20
+KEPT = "What was finished is kept: mend the cause, and the same command goes on from the last complete checkpoint."
 PATIENCE_S = {signal.SIGINT: 60.0, signal.SIGTERM: 10.0, signal.SIGKILL: 10.0}
 """How long a child may take after each signal: a step and a checkpoint, an exit, nothing."""
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None  # loaded before any fork
 
 
 def training_command(
@@ -147,7 +154,10 @@ def run_command(command: Sequence[str], *, on_line: Callable[[str], None] | None
         text=True,
         errors="replace",
         start_new_session=True,
+        preexec_fn=partial(end_with_parent, os.getpid()),
     )
+    rest = Thread(target=_end_what_is_left, args=[child], daemon=True)
+    rest.start()
     try:
         if on_line and child.stderr is not None:
             for line in child.stderr:
@@ -156,10 +166,13 @@ def run_command(command: Sequence[str], *, on_line: Callable[[str], None] | None
         status = child.wait()
     finally:
         _end(child)
+        rest.join()
     if status == INTERRUPTED:
         raise TrainingError("the run was stopped after a checkpoint; the same command goes on from there")
     if status:
-        raise TrainingError("\n".join([f"{' '.join(command[1:4])} ... ended with status {status}", *last]))
+        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        kept = [] if status == REFUSED else [KEPT]
+        raise TrainingError("\n".join([f"{' '.join(command[1:4])} ... {how}", *last, *kept]))
 
 
 def _end(child: subprocess.Popen[str]) -> None:
@@ -168,10 +181,23 @@ def _end(child: subprocess.Popen[str]) -> None:
         if child.poll() is not None:
             return
         os.killpg(child.pid, number)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             child.wait(timeout=patience_s)
-        except subprocess.TimeoutExpired:
-            continue
+
+
+def _end_what_is_left(child: subprocess.Popen[str]) -> None:
+    """Kill what outlives the child in its session: the workers of a launcher that was killed."""
+    child.wait()
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+def end_with_parent(parent: int | None = None) -> None:
+    """On Linux, have SIGTERM sent to this process when its parent ends, or end now where ``parent`` has ended."""
+    if _libc is not None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if parent is not None and os.getppid() != parent:
+            os._exit(INTERRUPTED)
 
 
 def environment() -> dict[str, str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
 
 from oracle.synthesis import embedded_landscapes, synthesise
 from pipeline import sources
+from pipeline.definitions import defs
 from pipeline.workspace import Workspace
 
 RECIPE = """\
@@ -47,7 +49,9 @@ def drop_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """The folder that the assets write to."""
+    monkeypatch.setenv("LANDORACLE_WORKSPACE", str(tmp_path / "runs"))
     return Workspace(root=str(tmp_path / "runs"))
 
 
@@ -56,3 +60,11 @@ def instance() -> Iterator[dg.DagsterInstance]:
     """Dagster's storage in a temporary folder."""
     with dg.instance_for_test() as temporary:
         yield temporary
+
+
+def execute(job: str, instance: dg.DagsterInstance, **more: Any) -> dg.ExecuteInProcessResult:
+    """Run a job in this process, over storage of its own; no exception when a step fails."""
+    config = {"loggers": {"console": {"config": {}}}, **more.pop("run_config", {})}
+    return defs.resolve_job_def(job).execute_in_process(
+        instance=instance, raise_on_error=False, run_config=config, **more
+    )

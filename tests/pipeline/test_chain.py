@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import geopandas as gpd
@@ -12,10 +11,12 @@ import pytest
 
 from pipeline.assets import FROM_ALL, LANDSCAPES, PER_LANDSCAPE
 from pipeline.automation import retrain, solve_landscape
+from pipeline.checks import CHECKS
 from pipeline.definitions import defs
+from pipeline.launchpad import as_settings
 from pipeline.workspace import Workspace
 from prompts.dataset import PromptDataset
-from tests.pipeline.conftest import write_landscape
+from tests.pipeline.conftest import execute, write_landscape
 
 TINY = [
     "model.hidden=32",
@@ -33,14 +34,6 @@ TINY = [
 ]
 
 
-def execute(job: str, instance: dg.DagsterInstance, workspace: Workspace, **more: Any) -> dg.ExecuteInProcessResult:
-    resources = {"workspace": {"config": {"root": workspace.root}}}
-    config = {"resources": resources, "loggers": {"console": {"config": {}}}, **more.pop("run_config", {})}
-    return defs.resolve_job_def(job).execute_in_process(
-        instance=instance, raise_on_error=False, run_config=config, **more
-    )
-
-
 @pytest.mark.usefixtures("drop_folder")
 def test_from_files_to_held_out_accuracy(drop_folder: Path, workspace: Workspace, instance: dg.DagsterInstance) -> None:
     files = {
@@ -51,16 +44,15 @@ def test_from_files_to_held_out_accuracy(drop_folder: Path, workspace: Workspace
     instance.add_dynamic_partitions(str(LANDSCAPES.name), [*files, "broken", "absent"])
 
     for key in files:
-        assert execute(solve_landscape.name, instance, workspace, partition_key=key).success
+        assert execute(solve_landscape.name, instance, partition_key=key).success
     for key, reason in {"broken": "broken.geojson", "absent": "put absent.geojson"}.items():
-        result = execute(solve_landscape.name, instance, workspace, partition_key=key)
+        result = execute(solve_landscape.name, instance, partition_key=key)
         assert not result.success
         (failure,) = result.filter_events(lambda event: event.is_step_failure)
         assert reason in failure.step_failure_data.user_failure_data.description
 
-    config = {"config": {"profile": "pocket", "overrides": TINY}}
-    names = ("prompt_dataset", "sft_model", "grpo_model", "held_out_accuracy")
-    result = execute(retrain.name, instance, workspace, run_config={"ops": {name: config for name in names}})
+    config = {"resources": {"training": {"config": as_settings(TINY)}}}
+    result = execute(retrain.name, instance, run_config=config)
     assert result.success, [e.step_failure_data for e in result.filter_events(lambda e: e.is_step_failure)]
 
     labels = gpd.read_file(workspace.plan("near") / "labels.gpkg")
@@ -76,6 +68,11 @@ def test_from_files_to_held_out_accuracy(drop_folder: Path, workspace: Workspace
     assert set(made.metadata["skipped"].value) == {"broken", "absent"}
     checks = {e.check_name: e.passed for e in result.get_asset_check_evaluations()}
     assert checks["no_leak"]
+    assert checks["gold_reward"]
+    assert checks["label_share"]
+    assert checks["token_limit"]
+    assert checks["no_collapse"]
+    assert "promotion" in checks
     assert "accuracy_beats_majority" in checks  # six steps teach little: it may well fail, and blocks nothing
 
     report = json.loads((workspace.path / "report.json").read_text(encoding="utf-8"))
@@ -88,6 +85,37 @@ def test_from_files_to_held_out_accuracy(drop_folder: Path, workspace: Workspace
     assert "http" not in page.replace("http://www.w3.org", "")  # nothing from outside
 
 
+def test_what_a_solved_landscape_shows(drop_folder: Path, workspace: Workspace, instance: dg.DagsterInstance) -> None:
+    write_landscape(drop_folder, "near", 1, "train")
+    instance.add_dynamic_partitions(str(LANDSCAPES.name), ["near"])
+    result = execute(solve_landscape.name, instance, partition_key="near")
+    (made,) = result.asset_materializations_for_node("oracle_plan")
+    shown = {name: entry.value for name, entry in made.metadata.items()}
+    assert len(shown["map"]) < 1000  # beyond it the UI hides a picture behind a link
+    assert shown["map"].startswith("![plan](data:image/png;base64,")
+    assert 1000 < len(shown["map_large"]) < 250_000
+    shares = [shown[f"{status}_label_share"] for status in ("unique", "tied", "undecided")]
+    assert sum(shares) == pytest.approx(1)
+    assert isinstance(shown["gap"], float)  # numbers plot over time
+    described = {column.name: column.description for column in shown["dagster/column_schema"].columns}
+    assert described["land_use"] == "class in the optimum: the label"
+    assert "t/ha" in described["wheat_yield"]
+    assert {"passed": all(e.passed for e in result.get_asset_check_evaluations())} == {"passed": True}
+
+
+def test_every_asset_is_described_owned_and_linked_to_its_code() -> None:
+    for asset in defs.assets:
+        (spec,) = asset.specs
+        assert spec.description
+        assert spec.owners == ["team:landoracle"]
+        assert spec.kinds
+        assert spec.tags["stage"] in ("oracle", "prompts", "training", "evaluation")
+        (link,) = spec.metadata["dagster/code_references"].code_references
+        assert link.file_path.endswith("pipeline/assets.py")
+        assert link.line_number > 1
+    assert all(check.check_specs_by_output_name["result"].description for check in CHECKS)
+
+
 def test_graph_reads_at_a_glance() -> None:
     names = [a.key.to_user_string() for a in (*PER_LANDSCAPE, *FROM_ALL)]
     assert names == [
@@ -98,6 +126,7 @@ def test_graph_reads_at_a_glance() -> None:
         "sft_model",
         "grpo_model",
         "held_out_accuracy",
+        "served_policy",
         "report",
     ]
     dg.Definitions.validate_loadable(defs)

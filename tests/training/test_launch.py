@@ -69,7 +69,7 @@ def test_a_refusal_of_the_child_comes_back_as_its_own_words(tmp_path: Path) -> N
 def test_a_child_ends_with_its_parent(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     child = (
-        "import os, pathlib, sys, time; from training.__main__ import end_with_parent; end_with_parent();"
+        "import os, pathlib, sys, time; from training.launch import end_with_parent; end_with_parent();"
         "pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(60)"
     )
     parent = "import subprocess, sys; subprocess.run([sys.executable, '-c', *sys.argv[1:]])"

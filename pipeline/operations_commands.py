@@ -1,0 +1,82 @@
+"""Commands of the operator: the UI, once per storage."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipeline.terminal import JsonOption, refusals, show
+
+operations_app = typer.Typer()
+policy_app = typer.Typer(no_args_is_help=True, help="The policy that is served.")
+operations_app.add_typer(policy_app, name="policy")
+Folder = Annotated[Path, typer.Argument(help="The pipeline's folder.")]
+
+
+@policy_app.command("show")
+def show_policy(workspace: Folder = Path("runs/demo"), as_json: JsonOption = False) -> None:
+    """The served policy, its folder and how it came to be served.
+
+    Example: `landoracle policy show runs/demo`
+    """
+    from oracle.errors import TrainingError
+    from pipeline.policy import Policies
+
+    with refusals():
+        policies = Policies(workspace)
+        if policies.served is None:
+            raise TrainingError(f"{workspace} serves no policy yet: materialize served_policy")
+    history = [f"{c.since}  {c.policy}  {c.why}" for c in reversed(policies.history)]
+    show({"policy": policies.served.name, "folder": str(policies.served), "history": history}, as_json, "Served policy")
+
+
+@policy_app.command()
+def rollback(workspace: Folder = Path("runs/demo"), as_json: JsonOption = False) -> None:
+    """Serve the policy before the present one again; the present one is not promoted again by itself.
+
+    Example: `landoracle policy rollback runs/demo`
+    """
+    from pipeline.policy import Policies
+
+    with refusals():
+        back = Policies(workspace).roll_back()
+    show({"policy": back.policy, "why": back.why}, as_json, "Served policy")
+
+
+@operations_app.command()
+def ui(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port of the UI.")] = 3000,
+) -> None:
+    """Dagster's UI and daemon over this project's storage; a second one on the same storage is refused.
+
+    Example: `landoracle ui --port 3000` (Ctrl-C ends it with everything that it started)
+    """
+    from oracle.errors import LandoracleError
+    from pipeline.sources import PROJECT
+
+    home = Path(os.environ.get("DAGSTER_HOME", PROJECT)).absolute()
+    address = f"http://{host}:{port}"
+    with refusals():
+        lock = home / ".dagster" / "ui.lock"
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LandoracleError(
+                f"the storage in {home} is in use by {lock.read_text(encoding='utf-8').strip()}: open that address, or "
+                "end that process first"
+            ) from error
+        os.truncate(descriptor, 0)
+        os.write(descriptor, f"process {os.getpid()}, {address}\n".encode())
+        os.set_inheritable(descriptor, True)  # the lock is held by the program that replaces this one
+        os.environ["DAGSTER_HOME"] = str(home)
+        os.chdir(PROJECT)
+        dg = Path(sys.executable).with_name("dg")
+        os.execv(dg, [str(dg), "dev", "--host", host, "--port", str(port)])
