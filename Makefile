@@ -27,7 +27,7 @@ test: $(STAMP)  ## linters, types, import rules and the whole test suite
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile --durations 25
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 2 --dist loadfile --durations 25
 
 lint: $(STAMP)  ## format and fix what can be fixed
 	$(BIN)/ruff format .
