@@ -16,7 +16,7 @@ from pipeline.definitions import defs
 from pipeline.launchpad import as_settings
 from pipeline.workspace import Workspace
 from prompts.dataset import PromptDataset
-from tests.pipeline.conftest import execute, write_landscape
+from tests.pipeline.conftest import execute, settle, write_landscape
 
 TINY = [
     "model.hidden=32",
@@ -41,6 +41,7 @@ def test_from_files_to_held_out_accuracy(drop_folder: Path, workspace: Workspace
         "far": write_landscape(drop_folder, "far", 2, "held_out"),
     }
     (drop_folder / "broken.geojson").write_text("{}", encoding="utf-8")
+    settle(drop_folder / "broken.geojson")
     instance.add_dynamic_partitions(str(LANDSCAPES.name), [*files, "broken", "absent"])
 
     for key in files:
