@@ -11,7 +11,7 @@ between the two ends. Then no plan exceeds ::
 
 since z_ij <= share * h_i + (1 - share) * h_j, and a feasible plan meets the floors F. F, m and M are taken at the
 tolerance at which a plan still counts as feasible. Forcing class c on polygon i lowers the bound by max v_i - v_ic.
-The multipliers come from the relaxation's duals, but the bound holds whoever chose them (weak duality; Geoffrion
+The multipliers come from :mod:`oracle.lagrangian`, but the bound holds whoever chose them (weak duality; Geoffrion
 1974, Lagrangean relaxation for integer programming).
 
 **Rounding** cannot make it too low. Given are the floats of :class:`oracle.coefficients.Coefficients` and of the

@@ -42,7 +42,6 @@ class Answer:
     bound: float
     """Of a search for whole plans: the solver's own bound."""
     column: np.ndarray
-    row_dual: np.ndarray
     stopped: bool
     """By Ctrl-C."""
     nodes: int
@@ -114,7 +113,6 @@ def run(
         objective=info.objective_function_value,
         bound=info.mip_dual_bound if whole else info.objective_function_value,
         column=np.array(solution.col_value),
-        row_dual=np.array(solution.row_dual),
         stopped=stopped,
         nodes=max(int(info.mip_node_count), 0),
         seconds=time.monotonic() - began,

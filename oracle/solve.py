@@ -181,18 +181,21 @@ class _Search:
         self.stopped |= answer.stopped
         return answer
 
-    def within(self, narrowed: Coefficients, *, gap: float, nodes: int | None = None) -> tuple[Answer, np.ndarray]:
-        """Search among the classes that ``narrowed`` allows; the answer, and the plan where there is one."""
+    def within(
+        self, narrowed: Coefficients, *, gap: float, nodes: int | None = None
+    ) -> tuple[Answer, np.ndarray, float]:
+        """Search among the classes that ``narrowed`` allows: the answer, its plan if any, the solver's bound on all."""
         part = core(narrowed, self.arrays)
         answer = self.run(part.arrays, gap=gap, nodes=nodes, constant=part.constant)
         if not answer.has_plan:
-            return answer, np.empty(0, dtype=int)
+            return answer, np.empty(0, dtype=int), np.inf
         choice = self.arrays.choice(part.column(answer.column))
         reported = (answer.objective + part.constant) / len(self.c)
         recomputed = terms(self.c, choice).objective
         if abs(reported - recomputed) > _AGREEMENT:
             raise SolveError(f"the solver reports objective {reported:.9f}, its plan is worth {recomputed:.9f}")
-        return answer, settle_ties(self.c, polish(self.c, choice, self.goal)[0])
+        bound_ = (answer.bound + part.constant) / len(self.c)
+        return answer, settle_ties(self.c, polish(self.c, choice, self.goal)[0]), bound_
 
 
 def polish(c: Coefficients, choice: np.ndarray, goal: float = math.inf, at_most: int = 200) -> tuple[np.ndarray, int]:
@@ -238,7 +241,7 @@ def _plan(search: _Search) -> tuple[np.ndarray, float]:
     plans, wider = [], c
     if config.method is Method.CORE:
         loss = losses(c, search.certificate)
-        answer, choice = search.within(open_closest(c, loss, _CORE_POLYGONS), gap=0.0, nodes=_CORE_NODES)
+        answer, choice, _ = search.within(open_closest(c, loss, _CORE_POLYGONS), gap=0.0, nodes=_CORE_NODES)
         if answer.has_plan:
             plans.append(choice)
             objective = terms(c, choice).objective
@@ -247,7 +250,7 @@ def _plan(search: _Search) -> tuple[np.ndarray, float]:
             wider = open_to_better(c, loss, search.upper_bound - objective)
         elif answer.stopped:
             raise KeyboardInterrupt
-    answer, choice = search.within(wider, gap=gap)
+    answer, choice, solver_bound = search.within(wider, gap=gap)
     if answer.has_plan:
         plans.append(choice)
     if not plans:
@@ -257,8 +260,7 @@ def _plan(search: _Search) -> tuple[np.ndarray, float]:
             raise jointly_infeasible(c, config)
         raise SolveError(_ended(answer, "the search for a plan", config))
     best = max(plans, key=lambda choice: terms(c, choice).objective)
-    constant = core(wider, search.arrays).constant
-    return best, max((answer.bound + constant) / len(c), terms(c, best).objective)
+    return best, max(solver_bound, terms(c, best).objective)
 
 
 def _ended(answer: Answer, what: str, config: GLMConfig) -> str:

@@ -6,6 +6,8 @@ stated prices, and the neighbours of each order taken together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 
@@ -52,10 +54,10 @@ def neighbour_table(frame: pd.DataFrame) -> pd.DataFrame:
     return _by_crops(frame, _neighbours)
 
 
-def _by_crops(frame: pd.DataFrame, table_of: object) -> pd.DataFrame:
+def _by_crops(frame: pd.DataFrame, table_of: Callable[[pd.DataFrame, tuple[str, ...]], pd.DataFrame]) -> pd.DataFrame:
     rows = frame.reset_index(drop=True)
     crops_of = rows["classes"].map(lambda classes: tuple(classes[:-1]))
-    parts = [table_of(rows[crops_of == crops], crops) for crops in crops_of.unique()]  # type: ignore[operator]
+    parts = [table_of(rows[crops_of == crops], crops) for crops in crops_of.unique()]
     return pd.concat(parts).sort_index().set_axis(frame.index) if parts else pd.DataFrame(index=frame.index)
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from oracle.certificate import bound
-from oracle.coefficients import Coefficients
+from oracle.coefficients import Coefficients, coefficients
+from oracle.errors import InfeasibleError
 from oracle.plan import TOLERANCE
 from oracle.solution import Solution
+from oracle.solve import solve
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,3 +87,15 @@ def assert_stands(c: Coefficients, plans: EveryPlan, solution: Solution) -> None
     others = np.where(chosen, np.inf, plans.regret).min(axis=1)
     assert (others[solution.status == "unique"] > 0).all()
     assert (others[solution.status == "tied"] <= 1e-8).all()
+
+
+def assert_solved(landscape, graph, config) -> None:
+    """``solve`` finds what the list of all plans says, or that there is none."""
+    c = coefficients(landscape, graph, config)
+    plans = every_plan(c)
+    if not plans.feasible.any():
+        with pytest.raises(InfeasibleError):
+            solve(landscape, graph, config)
+        return
+    solution = solve(landscape, graph, config)
+    assert_stands(c, plans, solution)
