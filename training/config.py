@@ -156,6 +156,9 @@ class TrainingConfig(Section):
         description="a GRPO group of well-formed samples with equal decision rewards moves nothing",
     )
     allow_zero_beta: bool = Field(default=False, description="permit beta 0, the run without a KL anchor")
+    max_train_landscapes: int | None = Field(
+        default=None, ge=1, description="train on the rows of so many landscapes, drawn by the seed; None = all"
+    )
     max_train_rows: int | None = Field(
         default=None, ge=1, description="train on so many rows, drawn by the seed; None = all"
     )

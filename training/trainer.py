@@ -136,7 +136,9 @@ def drawn(frame: pd.DataFrame, at_most: int | None, seed: int) -> pd.DataFrame:
 
 
 def training_rows(frame: pd.DataFrame, config: TrainingConfig) -> pd.DataFrame:
-    """Rows of the split ``train``, at most ``max_train_rows``, with the targets and labels that the profile asks for.
+    """Rows of the split ``train`` with the targets and labels that the profile asks for.
+
+    At most ``max_train_rows``, of at most ``max_train_landscapes``.
 
     Raises
     ------
@@ -146,6 +148,9 @@ def training_rows(frame: pd.DataFrame, config: TrainingConfig) -> pd.DataFrame:
     rows = frame[frame["split"] == "train"]
     if rows.empty:
         raise TrainingError("the dataset has no row in the split 'train'; its splits are " + _splits(frame))
+    if config.max_train_landscapes is not None:
+        landscapes = drawn(rows[["landscape"]].drop_duplicates(), config.max_train_landscapes, config.seed)
+        rows = rows[rows["landscape"].isin(landscapes["landscape"])]
     return as_taught(
         drawn(rows, config.max_train_rows, config.seed),
         config.prompts.style,

@@ -82,3 +82,15 @@ def test_the_answer_only_variant_asks_for_no_reasoning(
     worded = type(bare)(bare.frame, bare.manifest.model_copy(update={"prompts": full}))
     with pytest.raises(DatasetError, match="--style answer_only"):
         answer_only(worded)
+
+
+def test_a_run_may_see_few_landscapes_whole(frame: pd.DataFrame) -> None:
+    train = frame[frame["split"] == "train"]
+    few = {
+        seed: training_rows(frame, load_profile("pocket", ["max_train_landscapes=3", f"seed={seed}"]))
+        for seed in (0, 1)
+    }
+    for rows in few.values():
+        assert rows["landscape"].nunique() == 3
+        assert len(rows) == train["landscape"].isin(rows["landscape"].unique()).sum()
+    assert set(few[0]["landscape"]) != set(few[1]["landscape"])
