@@ -100,15 +100,18 @@ def runs_of(arms: Sequence[str], seeds: int) -> list[Run]:
 
 
 def overrides_of(run: Run, changes: Sequence[str]) -> list[str]:
-    """Settings of a run on top of the profile: its arm's, then those asked for; ``ARM:key=value`` is for one arm."""
-    mine = list(ARMS[run.arm].overrides)
+    """Settings of a run on top of the profile.
+
+    Those asked for, then what makes the arm what it is, then those asked for this arm alone, as ``ARM:key=value``.
+    """
+    common, own = list[str](), list[str]()
     for change in changes:
         arm, colon, text = change.partition(":")
         if not colon or arm not in ARMS:
-            mine.append(change)
+            common.append(change)
         elif arm == run.arm:
-            mine.append(text)
-    return [*mine, f"seed={run.seed}"]
+            own.append(text)
+    return [*common, *ARMS[run.arm].overrides, *own, f"seed={run.seed}"]
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,14 @@ def test_a_change_goes_to_every_arm_or_to_the_one_named() -> None:
     assert "grpo.max_steps=3" not in overrides_of(Run("beta_zero", 0), changes)
 
 
+def test_a_change_for_every_arm_leaves_an_arm_what_it_is() -> None:
+    changes = ["grpo.beta=0.1", "sft.max_steps=600", "format_only:sft.max_steps=60"]
+    assert load_profile("pocket", overrides_of(Run("sft_grpo", 0), changes)).grpo["beta"] == 0.1
+    assert load_profile("pocket", overrides_of(Run("beta_zero", 0), changes)).grpo["beta"] == 0
+    assert load_profile("pocket", overrides_of(Run("sft", 0), changes)).sft["max_steps"] == 600
+    assert load_profile("pocket", overrides_of(Run("format_only", 0), changes)).sft["max_steps"] == 60
+
+
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of what would have been trained or evaluated; each leaves the record that a run leaves."""
