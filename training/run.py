@@ -7,7 +7,8 @@ checkpoints go and the folder is moved into place:
 =======================  =============================================================================
 ``model.safetensors``    final weights, with configuration and tokenizer beside them
 ``metrics.parquet``      one row per logged step
-``completions.parquet``  sampled completions with their rewards (GRPO)
+``completions.parquet``  sampled completions by step and group: decision, rewards by part as they were before the gate,
+                         their weighted total, and the advantage that the policy learned from (GRPO)
 ``held_out.parquet``     share of a small held-out sample decided rightly, by step (GRPO with its guard)
 ``guard.json``           why the guard stopped the run, with the evidence (:mod:`training.guard`); mostly absent
 ``run.json``             configuration, seed, versions, hashes of dataset and start weights, wall time
