@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; see this module's docstring."""
     asked = _parser().parse_args(arguments)
     end_with_parent()
-    os.environ.update(environment())  # before torch reads it
+    os.environ.update(environment(asked.out))  # before torch reads it
     try:
         config = load_profile(asked.config, asked.set)
         dataset = PromptDataset.load(asked.dataset)

@@ -61,6 +61,7 @@ RESERVED: Mapping[str, str] = {
     "seed": "write `seed` at the top level",
     "data_seed": "write `seed` at the top level",
     "reward_weights": "write `rewards` at the top level: a weight under each reward's name",
+    "run_name": "a run is named after its folder",
     "remove_unused_columns": "rewards read the dataset's columns, so they are always kept",
     "model_init_kwargs": "write `model.dtype` and `model.attn_implementation`",
     "resume_from_checkpoint": "an interrupted run goes on by itself from its last complete checkpoint",
@@ -316,6 +317,7 @@ def trainer_arguments(config: TrainingConfig, stage: Stage, output_dir: Path, **
         hints = [f"{stage.value}.{key}{_nearest(key, known)}" for key in unknown]
         raise ConfigurationError(f"{kind.__name__} has no setting called {'; '.join(hints)}")
     settings.setdefault("report_to", "tensorboard" if find_spec("tensorboard") else "none")
+    settings.setdefault("project", "landoracle")
     if stage is Stage.GRPO:
         settings["reward_weights"] = list(config.rewards.values())
         settings["remove_unused_columns"] = False

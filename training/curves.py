@@ -87,9 +87,7 @@ def _draw_group(axes: Axes, group: pd.DataFrame) -> None:
     axes.set_title(f"samples of {first['prompt_id']}, step {first['step']}", loc="left", fontsize=10)
     axes.axis("off")
     shown = group.drop(columns=[*NOT_SHOWN]).head(SHOWN_COMPLETIONS)
-    cells = [
-        [f"{v:.2f}" if isinstance(v, float) else str(v or "-") for v in row] for row in shown.itertuples(index=False)
-    ]
+    cells = [[_cell(value) for value in row] for row in shown.itertuples(index=False)]
     table = axes.table(
         cells, colLabels=[str(c).replace("_", "\n", 1) for c in shown], loc="upper center", cellLoc="right"
     )
@@ -98,3 +96,9 @@ def _draw_group(axes: Axes, group: pd.DataFrame) -> None:
     for (row, _), cell in table.get_celld().items():
         cell.set_linewidth(0.3)
         cell.set_height(0.16 if row == 0 else 0.09)
+
+
+def _cell(value: object) -> str:
+    if pd.isna(value):  # type: ignore[call-overload]
+        return "-"
+    return f"{value:.2f}" if isinstance(value, float) else str(value)

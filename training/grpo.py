@@ -102,7 +102,9 @@ def run_grpo(
         raise ConfigurationError(f"profile {config.profile!r} has no grpo section; beta at least is needed")
     rows = training_rows(frame, config)
     with open_run(out, Stage.GRPO, config, dataset_sha256, start) as run:
-        args = trainer_arguments(config, Stage.GRPO, run.trainer_dir, **reading_in_order(config, Stage.GRPO))
+        args = trainer_arguments(
+            config, Stage.GRPO, run.trainer_dir, run_name=run.name, **reading_in_order(config, Stage.GRPO)
+        )
         batch = generation_batch(config)
         if batch.problems:
             raise ConfigurationError("; ".join(batch.problems))

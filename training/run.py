@@ -87,6 +87,11 @@ class RunFolder:
         return self.out.with_name(f".{self.out.name}.partial")
 
     @property
+    def name(self) -> str:
+        """For trackers: ``mine/sft`` of ``runs/mine/sft``."""
+        return f"{self.out.parent.name}/{self.out.name}"
+
+    @property
     def trainer_dir(self) -> Path:
         """TRL's output folder: checkpoints, event files."""
         return self.partial / "trainer"

@@ -73,6 +73,7 @@ def run_sft(
             config,
             Stage.SFT,
             run.trainer_dir,
+            run_name=run.name,
             max_length=None,
             dataset_kwargs={"skip_prepare_dataset": True},
             **reading_in_order(config, Stage.SFT),
