@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.gpu_grpo import ARCHITECTURE, main
+from oracle.errors import ConfigurationError
 from prompts.config import Labels
 from training.config import PROFILES, Stage, load_profile, trainer_arguments
 from training.launch import environment
@@ -47,6 +48,15 @@ def test_vllm_sleeps_and_activations_are_recomputed(tmp_path: Path) -> None:
     assert config.grpo["vllm_enable_sleep_mode"] is True
     for stage, more in ((Stage.SFT, {"use_cpu": True, "bf16": False}), (Stage.GRPO, ON_CPU)):
         assert trainer_arguments(config, stage, tmp_path, **more).gradient_checkpointing is True
+
+
+def test_sft_packs_its_rows(tmp_path: Path) -> None:
+    arguments = trainer_arguments(load_profile("gpu"), Stage.SFT, tmp_path, use_cpu=True, bf16=False, max_length=None)
+    assert (arguments.packing, arguments.packing_strategy) == (True, "bfd")
+    with pytest.raises(ConfigurationError, match=r"grpo\.packing"):
+        trainer_arguments(load_profile("gpu", ["grpo.packing=true"]), Stage.GRPO, tmp_path, **ON_CPU)
+    with pytest.raises(ConfigurationError, match="takes log-probabilities in tiles by itself"):
+        load_profile("gpu", ["grpo.use_liger_kernel=true"])
 
 
 @pytest.mark.parametrize("tracker", ["wandb", "trackio"])

@@ -56,3 +56,24 @@ def test_rows_are_packed_whole(make_frame: Callable[..., pd.DataFrame]) -> None:
 def test_settings_that_would_cut_rows_are_refused(key: str) -> None:
     with pytest.raises(ConfigurationError, match=key.partition("=")[0]):
         load_profile("pocket", [f"sft.{key}"])
+
+
+def test_log_probabilities_are_taken_without_the_logits(
+    make_frame: Callable[..., pd.DataFrame], tmp_path: Path
+) -> None:
+    """What stands in memory for a large vocabulary is a tile, in TRL's own head; its figures are the logits'."""
+    import torch
+    from trl.trainer.utils import add_fused_lm_head
+
+    from training.models import load_model, save_pocket
+
+    config = load_profile("pocket", TINY)
+    save_pocket(config.model, make_frame(landscapes=2, rows=5), tmp_path, seed=0)
+    model = load_model(tmp_path, config.model)
+    tokens = torch.arange(3, 23).reshape(2, 10)
+    logits = model(input_ids=tokens).logits[:, :-1]
+    expected = logits.log_softmax(-1).gather(-1, tokens[:, 1:, None])[..., 0]
+    add_fused_lm_head(model, outputs=("log_probs",))
+    fused = model(input_ids=tokens, labels=tokens, fused_lm_head=True)
+    assert getattr(fused, "logits", None) is None
+    torch.testing.assert_close(fused.log_probs, expected)
