@@ -98,7 +98,9 @@ def measure(case: Case, frame: pd.DataFrame) -> Measured:
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
         _train(frame, config, stage, Path(folder) / "run", start)
         peak = _resident("VmHWM") - before
-        needed = needed_bytes(size, config, stage, _tokens(frame, start))
+        prompt, target = _tokens(frame, start)
+        completion = target if stage is Stage.SFT else config.max_completion_length
+        needed = needed_bytes(size, config, stage, prompt, completion)
     parts = {name: n / MIB for name, n in needed.items()}
     return Measured(case.name, case.stage, sum(parts.values()), parts, peak / MIB)
 
@@ -120,11 +122,14 @@ def _start(frame: pd.DataFrame, config: TrainingConfig, stage: Stage, folder: Pa
     return Path(start_weights(config, frame, folder, Path("runs/cache")))
 
 
-def _tokens(frame: pd.DataFrame, start: Path) -> int:
+def _tokens(frame: pd.DataFrame, start: Path) -> tuple[int, int]:
+    """Of the longest prompt and of the longest target with its end."""
     from training.encode import prompt_ids
     from training.models import load_tokenizer
 
-    return max(map(len, prompt_ids(load_tokenizer(start), list(frame["prompt"]))))
+    tokenizer = load_tokenizer(start)
+    targets = tokenizer(list(frame["target"]), add_special_tokens=False)["input_ids"]
+    return max(map(len, prompt_ids(tokenizer, list(frame["prompt"])))), 1 + max(map(len, targets))
 
 
 def _resident(name: str) -> int:
