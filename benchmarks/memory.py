@@ -162,7 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             found.append(Measured(**json.loads(done.stdout.strip().splitlines()[-1])))
             print(found[-1].row, flush=True)
     if asked.out is not None:
-        write_json(asked.out, [asdict(each) for each in found])
+        write_json(asked.out, {"cases": [asdict(each) for each in found]})
 
 
 if __name__ == "__main__":

@@ -140,7 +140,11 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--plans", action="append", default=[], type=Path, help="plan, or folder of plans")
             command.add_argument("--pairs", type=Path, help="counterfactuals.parquet")
         else:
-            command.add_argument("--start", required=name == "grpo", help="start weights: a run's folder or a hub name")
+            command.add_argument(
+                "--start",
+                required=name == "grpo",
+                help="start weights: a run's folder (of easier prompts, for a curriculum) or a hub name",
+            )
         if name == "check":
             command.add_argument("--stage", choices=[s.value for s in Stage], default=Stage.SFT.value)
     return parser
