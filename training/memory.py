@@ -6,7 +6,7 @@ the feed-forward part, n layers and a vocabulary of V:
 ===============  =============================================================================
 weights          N b, once more for the reference of GRPO where beta > 0 and no adapters are used
 training state   T (b + 8): a gradient and the two moments of Adam
-logits           4 tiles of min(B L, 4096) min(V, 32768) numbers of 4 bytes: TRL's head never holds more
+logits           a tile of min(B L, 4096) min(V, 32768) numbers, on a CPU eight at a time: TRL's head never holds more
 activations      B L (n + 1) (11 h + 4 m) b, or B L (n h + 2 (11 h + 4 m)) b where they are recomputed
 cache            2 n B_gen L h b: keys and values of a generation, all heads
 ===============  =============================================================================
@@ -81,10 +81,11 @@ def needed_bytes(
     recomputed = settings.get("gradient_checkpointing", settings.get("activation_checkpointing", True))
     layer = 11 * size.width + 4 * size.feed_forward
     kept = size.layers * size.width + 2 * layer if recomputed else (size.layers + 1) * layer
+    tiles = 8 if settings.get("use_cpu") else 1  # a GPU's kernel works within the tile
     found = {
         "weights": copies * size.parameters * each,
         "training state": trained * (each + 8),
-        "logits": 4 * min(rows * tokens, TILE[0]) * min(size.vocabulary, TILE[1]) * 4,
+        "logits": min(rows * tokens, TILE[0]) * min(size.vocabulary, TILE[1]) * tiles * each,
         "activations": rows * tokens * kept * each,
     }
     if stage is Stage.GRPO and not settings.get("use_vllm"):

@@ -118,7 +118,7 @@ def test_memory_by_hand() -> None:
     assert needed == {
         "weights": 4000,
         "training state": 12_000,
-        "logits": 4 * 60 * 50 * 4,
+        "logits": 60 * 50 * 8 * 4,
         "activations": 60 * 4 * layer * 4,
     }
     recomputed = load_profile("pocket", [more[0], "sft.gradient_checkpointing=true"])
@@ -127,11 +127,13 @@ def test_memory_by_hand() -> None:
     assert needed_bytes(size, full, Stage.SFT, 10, 20)["activations"] == 2 * 512 * 4 * layer * 4
     assert needed_bytes(size, config, Stage.GRPO, 10, 20)["weights"] == 8000
     large = ModelSize(1000, 4, 3, 151_936, 5)
-    assert needed_bytes(large, full, Stage.SFT, 10, 20)["logits"] == 4 * 1024 * 32_768 * 4  # a tile, not all
-    assert sum(needed.values()) == 125_440
-    assert memory_problem(needed, 150_000) is None
+    assert needed_bytes(large, full, Stage.SFT, 10, 20)["logits"] == 1024 * 32_768 * 8 * 4  # tiles, not all
+    on_gpu = load_profile("pocket", [*more, "sft.packing=true", "sft.use_cpu=false"])
+    assert needed_bytes(large, on_gpu, Stage.SFT, 10, 20)["logits"] == 1024 * 32_768 * 4
+    assert sum(needed.values()) == 173_440
+    assert memory_problem(needed, 200_000) is None
     assert "GiB are needed" in str(memory_problem(needed, 50_000))
-    assert "GiB are needed" in str(memory_problem(needed, 150_000, vllm_share=0.6))
+    assert "GiB are needed" in str(memory_problem(needed, 200_000, vllm_share=0.6))
 
 
 def test_a_model_s_size_is_read_from_its_headers(start: Path) -> None:
