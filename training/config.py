@@ -45,7 +45,6 @@ RENAMED: Mapping[str, str] = {
     "warmup_ratio": "write `warmup_steps` (a number below 1 is a share of the steps)",
     "vllm_device": "write `vllm_mode` (colocate or server)",
     "use_liger_loss": "drop it: TRL takes log-probabilities in tiles by itself",
-    "use_liger_kernel": "drop it: TRL has deprecated it, and takes log-probabilities in tiles by itself",
     "overwrite_output_dir": "drop it: a finished run is replaced only by a finished run",
     "logging_dir": "drop it: TensorBoard's files lie in the run's folder",
     "no_cuda": "write `use_cpu`",
@@ -55,7 +54,7 @@ RENAMED: Mapping[str, str] = {
     "repetition_max_penalty": "write `repetition.max_penalty` at the top level",
     "gradient_checkpointing_use_reentrant": "write `gradient_checkpointing_kwargs`",
 }
-# Set by Landoracle itself; a profile that sets them too would contradict it.
+# Set or ruled out by Landoracle itself; a profile that sets them would contradict it.
 RESERVED: Mapping[str, str] = {
     "output_dir": "the folder is given with --out",
     "seed": "write `seed` at the top level",
@@ -69,6 +68,7 @@ RESERVED: Mapping[str, str] = {
     "dataset_kwargs": "Landoracle makes the tokens itself (training/encode.py)",
     "packing_strategy": "rows are packed whole (TRL's bfd); others would cut them",
     "padding_free": "write `sft.packing`, which includes it",
+    "use_liger_kernel": "drop it: TRL has deprecated it, and takes log-probabilities in tiles by itself",
     "disable_tqdm": "progress is shown by Landoracle",
     "push_to_hub": "nothing is uploaded",
 }

@@ -71,8 +71,9 @@ def draw_curves(run: Path, path: Path) -> None:
             )
         if axes.get_legend_handles_labels()[0]:
             axes.legend(fontsize=7, frameon=False)
-    if (run / f"{COMPLETIONS}.parquet").is_file():
-        _draw_group(figure.add_subplot(grid[3, 1:]), last_group(pd.read_parquet(run / f"{COMPLETIONS}.parquet")))
+    kept = pd.read_parquet(run / f"{COMPLETIONS}.parquet") if (run / f"{COMPLETIONS}.parquet").is_file() else None
+    if kept is not None and "advantage" in kept:  # earlier runs kept none
+        _draw_group(figure.add_subplot(grid[3, 1:]), last_group(kept))
     write_atomically(path, lambda beside: figure.savefig(beside, dpi=110))
 
 

@@ -22,6 +22,7 @@ nothing is gated.
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +42,10 @@ from training.guard import EVIDENCE, KEPT_COMPLETIONS, Guard, answer_figures, gu
 from training.kl import Anchor, anchor_callback
 from training.models import load_tokenizer, lora
 from training.run import COMPLETIONS, HELD_OUT, RunFolder, StopRequest, open_run
+from training.samples import sampled_groups
 from training.step_time import device_stopwatch, step_time_callback, timed
 from training.trainer import run_callback, train_to_the_end, training_rows, use_threads
-from training.turn import read_turn, text_of
+from training.turn import read_turn
 from training.uncertainty import Votes, votes_on
 
 if TYPE_CHECKING:
@@ -292,27 +294,21 @@ def landoracle_trainer(run: RunFolder, prefill: str, votes: Votes | None, guard:
             guard.completions = [{"decision": t.decision, "text": t.text} for t in turns[:KEPT_COMPLETIONS]]
 
         def _keep_completions(self, advantages: torch.Tensor) -> None:
-            """Keep the first group now and then, and the first in which decisions differ."""
             step = self.state.global_step + 1
             if not self.accelerator.is_main_process or (step - 1) % config.completions_every:
                 return
             inputs, completions, rewards, signal = self._written
-            size = self.num_generations
-            here = signal[: len(inputs) // size].nonzero().flatten().tolist()  # of the first process's groups
-            for number in sorted({0, *here[:1]}):
-                for k in range(number * size, (number + 1) * size):
-                    row, said = inputs[k], completions[k]
-                    kept = {
-                        "step": step,
-                        "group": number,
-                        "prompt_id": row["prompt_id"],
-                        "answer": row["answer"],
-                        "decision": read_turn(said, row["classes"], prefill, thinks=config.thinks).decision,
-                        "text": text_of(said),
-                        **dict(zip(self.reward_func_names, rewards[k].tolist(), strict=True)),
-                        "total": float((rewards[k] * self.reward_weights.to(rewards.device)).sum()),
-                        "advantage": float(advantages[k]),
-                    }
-                    run.append(COMPLETIONS, kept)
+            here = len(inputs)  # of all processes' completions, the first one's
+            for row in sampled_groups(
+                inputs,
+                completions,
+                rewards[:here].cpu().numpy(),
+                advantages.cpu().numpy(),
+                signal[: here // self.num_generations].cpu().numpy(),
+                self.reward_func_names,
+                self.reward_weights.cpu().numpy(),
+                partial(read_turn, prefill=prefill, thinks=config.thinks),
+            ):
+                run.append(COMPLETIONS, {"step": step, **row})
 
     return LandoracleTrainer
