@@ -51,15 +51,15 @@ class Case:
 CASES = (
     Case("pocket, 0.9 M", "sft"),
     Case("pocket, 0.9 M", "grpo"),
-    Case("pocket, 28 M, 16 rows", "sft", settings=(*LARGER, "sft.per_device_train_batch_size=16")),
+    Case("pocket, 27 M, 16 rows", "sft", settings=(*LARGER, "sft.per_device_train_batch_size=16")),
     Case(
-        "pocket, 28 M, 16 rows, recomputed",
+        "pocket, 27 M, 16 rows, recomputed",
         "sft",
         settings=(*LARGER, "sft.per_device_train_batch_size=16", "sft.gradient_checkpointing=true"),
     ),
-    Case("pocket, 28 M, 16 rows", "grpo", settings=(*LARGER, "grpo.per_device_train_batch_size=16")),
+    Case("pocket, 27 M, 16 rows", "grpo", settings=(*LARGER, "grpo.per_device_train_batch_size=16")),
     Case(
-        "pocket, 28 M, 16 rows, beta 0",
+        "pocket, 27 M, 16 rows, beta 0",
         "grpo",
         settings=(*LARGER, "grpo.per_device_train_batch_size=16", *("grpo.beta=0", "allow_zero_beta=true")),
     ),

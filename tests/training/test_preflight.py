@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 from oracle.errors import TrainingError
 from training.config import Stage, load_profile, trainer_arguments
 from training.generation_batch import generation_batch
+from training.launch import environment
 from training.memory import ModelSize, memory_problem, model_size, needed_bytes
 from training.models import save_pocket
 from training.preflight import preflight, problems
@@ -162,3 +166,13 @@ def test_sizes_of_a_generation_are_trl_s_own(tmp_path: Path) -> None:
         assert generation_batch(config).completions == args.generation_batch_size
         assert generation_batch(config).problems == ()
     assert generation_batch(config).resume_unit == 4
+
+
+def test_the_estimate_holds_against_a_run(make_frame: Callable[..., pd.DataFrame], tmp_path: Path) -> None:
+    """Two SFT steps of the pocket profile in a process of their own (the first case of ``benchmarks/memory.py``)."""
+    prompts = tmp_path / "prompts.parquet"
+    make_frame(landscapes=4, rows=60).to_parquet(prompts)
+    command = [sys.executable, "-m", "benchmarks.memory", "--only", "0", "--here", str(prompts)]
+    done = subprocess.run(command, env=environment(), stdout=subprocess.PIPE, text=True, check=True)
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    assert 0.7 < found["estimate"] / found["peak"] < 1.4
