@@ -21,9 +21,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from prompts.config import PromptConfig
 from prompts.dataset import Source, build_dataset
 from prompts.split import Role
 from training.config import Stage, TrainingConfig, load_profile, profile_rewards, trainer_arguments
+from training.step_time import GENERATION, PARTS, PREFIX, device_stopwatch, step_time_callback, timed
 
 # DeepSeek-R1-Distill-Qwen-1.5B's own config.json.
 ARCHITECTURE = {
@@ -61,41 +62,7 @@ TINY = {
     "max_position_embeddings": 16384,
     "tie_word_embeddings": False,
 }
-# Methods of the trainer, and the part of a step that they are; a part's time excludes the parts within it.
-PARTS = {
-    "_generate": "rollout",
-    "_calculate_rewards": "rewards",
-    "_get_per_token_logps_and_entropies": "log-probabilities of policy and reference",
-    "compute_loss": "forward",
-    "training_step": "backward",
-}
-LOG_PROBABILITIES = "_get_per_token_logps_and_entropies"
-OPTIMIZER = "optimizer and the rest"
 SAMPLED_EVERY_S = 0.1
-
-
-@dataclass
-class Stopwatch:
-    """Seconds by part; of parts within each other only the inner one runs."""
-
-    synchronise: Callable[[], None]
-    seconds: dict[str, float] = field(default_factory=dict)
-    _open: list[list[float]] = field(default_factory=list)
-
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Time what happens inside."""
-        self.synchronise()
-        self._open.append([time.perf_counter(), 0.0])
-        try:
-            yield
-        finally:
-            self.synchronise()
-            began, within = self._open.pop()
-            took = time.perf_counter() - began
-            self.seconds[name] = self.seconds.get(name, 0.0) + took - within
-            if self._open:
-                self._open[-1][1] += took
 
 
 @dataclass(frozen=True)
@@ -193,7 +160,7 @@ def measure(config: TrainingConfig, start: Path, frame: pd.DataFrame, *, steps: 
     """Train ``steps`` steps after one to warm up, and time them."""
     import torch
     from datasets import Dataset
-    from transformers import PrinterCallback, TrainerCallback
+    from transformers import PrinterCallback
 
     from training.encode import prompt_ids, template_prefill
     from training.grpo import COLUMNS, landoracle_trainer
@@ -203,38 +170,27 @@ def measure(config: TrainingConfig, start: Path, frame: pd.DataFrame, *, steps: 
 
     use_threads(config.threads)
     gpu = torch.cuda.is_available() and not config.grpo.get("use_cpu")
-    watch = Stopwatch(torch.cuda.synchronize if gpu else lambda: None)
+    watch = device_stopwatch(use_cpu=not gpu)
     tokenizer = load_tokenizer(start)
     prefill = template_prefill(tokenizer)
-    written: list[int] = []
-    began: list[float] = []
     alone = _vllm_alone(start, frame, config) if config.grpo["use_vllm"] else None
-
-    class AfterWarmUp(TrainerCallback):
-        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            if state.global_step == 1:
-                watch.synchronise()
-                watch.seconds.clear()
-                written.clear()
-                began.append(time.perf_counter())
-
     with tempfile.TemporaryDirectory() as folder, open_run(Path(folder) / "run", Stage.GRPO, config, "", start) as run:
-        timed = _timed(landoracle_trainer(run, prefill, None, None), watch, written)
-        trainer = timed(
+        trainer = timed(landoracle_trainer(run, prefill, None, None), watch)(
             model=str(start),
             reward_funcs=profile_rewards(config, prefill),
             args=trainer_arguments(config, Stage.GRPO, run.trainer_dir, max_steps=steps + 1),
             train_dataset=Dataset.from_dict({c: frame[c].tolist() for c in COLUMNS if c in frame}),
             processing_class=tokenizer,
-            callbacks=[AfterWarmUp(), run_callback(run, StopRequest())],
+            callbacks=[run_callback(run, StopRequest())],
         )
+        trainer.add_callback(step_time_callback(trainer, watch))
         trainer.remove_callback(PrinterCallback)
         with _utilisation(gpu) as busy:
             trainer.train()
-            watch.synchronise()
-        took = time.perf_counter() - began[0]
-    seconds = {part: watch.seconds.get(part, 0.0) / steps for part in PARTS.values()}
-    seconds[OPTIMIZER] = took / steps - sum(seconds.values())
+    logged = pd.DataFrame([row for row in trainer.state.log_history if f"{PREFIX}{GENERATION}" in row]).iloc[1:]
+    seconds = {part: float(logged[f"{PREFIX}{part}"].mean()) for part in PARTS}
+    completions = int(config.grpo["per_device_train_batch_size"])
+    written = float(logged["completions/mean_length"].mean())
     peak = torch.cuda.max_memory_allocated() if gpu else 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return GrpoBenchmark(
         device=torch.cuda.get_device_name() if gpu else "CPU",
@@ -243,38 +199,17 @@ def measure(config: TrainingConfig, start: Path, frame: pd.DataFrame, *, steps: 
         attention=str(trainer.model.config._attn_implementation),
         rollout_by="vLLM, colocated" if config.grpo["use_vllm"] else "transformers",
         steps=steps,
-        completions_per_step=int(config.grpo["per_device_train_batch_size"]),
+        completions_per_step=completions,
         prompt_tokens=max(map(len, prompt_ids(tokenizer, list(frame["prompt"])))),
-        completion_tokens=sum(written) / max(len(written), 1),
-        step_s=took / steps,
+        completion_tokens=written,
+        step_s=sum(seconds.values()),
         seconds=seconds,
-        rollout_tokens_per_s=sum(written) / max(watch.seconds.get(PARTS["_generate"], 0.0), 1e-9),
+        rollout_tokens_per_s=completions * written / max(seconds[GENERATION], 1e-9),
         vllm_alone_tokens_per_s=alone,
         peak_memory_gib=peak / 2**30,
         waiting_share=None if not busy else 1 - sum(busy) / len(busy) / 100,
         versions=installed_versions(),
     )
-
-
-def _timed(kind: type, watch: Stopwatch, written: list[int]) -> type:
-    """The trainer with its parts timed and the tokens of its completions counted."""
-    import torch
-
-    def timed(method: str, part: str) -> Callable[..., Any]:
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            learning = method == LOG_PROBABILITIES and torch.is_grad_enabled()
-            with watch.part(PARTS["compute_loss"] if learning else part):
-                return getattr(kind, method)(self, *args, **kwargs)
-
-        return call
-
-    def rewards(self: Any, inputs: Any, prompts: Any, completions: Any, completion_ids: Any) -> Any:
-        written.extend(map(len, completion_ids))
-        with watch.part(PARTS["_calculate_rewards"]):
-            return kind._calculate_rewards(self, inputs, prompts, completions, completion_ids)  # type: ignore[attr-defined]
-
-    methods = {method: timed(method, part) for method, part in PARTS.items()}
-    return type("TimedTrainer", (kind,), methods | {"_calculate_rewards": rewards})
 
 
 @contextmanager

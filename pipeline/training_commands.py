@@ -59,7 +59,7 @@ def curves(
     run: Annotated[Path, typer.Argument(help="Folder of a finished GRPO run, as OUT/grpo of `landoracle train`.")],
     to: Annotated[Path | None, typer.Option("--out", help="PNG; RUN/curves.png by default.")] = None,
 ) -> None:
-    """Draw a GRPO run: reward and its parts, signal, held-out decisions, length, entropy, KL.
+    """Draw a GRPO run: reward and its parts, signal, held-out decisions, length, entropy, KL, seconds, samples.
 
     Example: `landoracle curves runs/mine/grpo`
     """

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; see this module's docstring."""
     asked = _parser().parse_args(arguments)
     end_with_parent()
-    os.environ.update(environment())  # before torch reads it
+    os.environ.update(environment(asked.out))  # before torch reads it
     try:
         config = load_profile(asked.config, asked.set)
         dataset = PromptDataset.load(asked.dataset)
@@ -140,7 +140,11 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--plans", action="append", default=[], type=Path, help="plan, or folder of plans")
             command.add_argument("--pairs", type=Path, help="counterfactuals.parquet")
         else:
-            command.add_argument("--start", required=name == "grpo", help="start weights: a run's folder or a hub name")
+            command.add_argument(
+                "--start",
+                required=name == "grpo",
+                help="start weights: a run's folder (of easier prompts, for a curriculum) or a hub name",
+            )
         if name == "check":
             command.add_argument("--stage", choices=[s.value for s in Stage], default=Stage.SFT.value)
     return parser

@@ -21,6 +21,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from oracle.errors import ConfigurationError
 from prompts.config import PromptConfig, Style
+from training.curriculum import CurriculumSection
 from training.evaluation_section import EvaluationSection
 from training.guard import GuardSection
 from training.kl import KLSection
@@ -43,7 +44,7 @@ RENAMED: Mapping[str, str] = {
     "max_prompt_length": "TRL no longer trims prompts: drop it; `preflight` audits them against `model.max_length`",
     "warmup_ratio": "write `warmup_steps` (a number below 1 is a share of the steps)",
     "vllm_device": "write `vllm_mode` (colocate or server)",
-    "use_liger_loss": "write `use_liger_kernel`",
+    "use_liger_loss": "drop it: TRL takes log-probabilities in tiles by itself",
     "overwrite_output_dir": "drop it: a finished run is replaced only by a finished run",
     "logging_dir": "drop it: TensorBoard's files lie in the run's folder",
     "no_cuda": "write `use_cpu`",
@@ -53,15 +54,21 @@ RENAMED: Mapping[str, str] = {
     "repetition_max_penalty": "write `repetition.max_penalty` at the top level",
     "gradient_checkpointing_use_reentrant": "write `gradient_checkpointing_kwargs`",
 }
-# Set by Landoracle itself; a profile that sets them too would contradict it.
+# Set or ruled out by Landoracle itself; a profile that sets them would contradict it.
 RESERVED: Mapping[str, str] = {
     "output_dir": "the folder is given with --out",
     "seed": "write `seed` at the top level",
     "data_seed": "write `seed` at the top level",
     "reward_weights": "write `rewards` at the top level: a weight under each reward's name",
+    "run_name": "a run is named after its folder",
     "remove_unused_columns": "rewards read the dataset's columns, so they are always kept",
     "model_init_kwargs": "write `model.dtype` and `model.attn_implementation`",
     "resume_from_checkpoint": "an interrupted run goes on by itself from its last complete checkpoint",
+    "max_length": "write `model.max_length`, of prompt and completion together",
+    "dataset_kwargs": "Landoracle makes the tokens itself (training/encode.py)",
+    "packing_strategy": "rows are packed whole (TRL's bfd); others would cut them",
+    "padding_free": "write `sft.packing`, which includes it",
+    "use_liger_kernel": "drop it: TRL has deprecated it, and takes log-probabilities in tiles by itself",
     "disable_tqdm": "progress is shown by Landoracle",
     "push_to_hub": "nothing is uploaded",
 }
@@ -146,6 +153,7 @@ class TrainingConfig(Section):
         default="lu_reward", description="the reward that judges the decision: the gate and the draw read it"
     )
     draw: DrawSection = DrawSection()
+    curriculum: CurriculumSection = CurriculumSection()
     kl: KLSection = KLSection()
     guard: GuardSection = GuardSection()
     logp_tolerance: float = Field(
@@ -192,6 +200,10 @@ class TrainingConfig(Section):
             problems += self._beta_problems()
         if self.kl.reset_every is not None and self.model.lora is not None:
             problems.append("kl.reset_every moves a full reference model; with model.lora the reference is the base")
+        if self.curriculum.by != "none" and self.sft.get("packing"):
+            problems.append("sft.packing joins rows by their length, which undoes the order of a curriculum")
+        if self.curriculum.by != "none" and self.draw.by != "uniform":
+            problems.append("curriculum.by and draw.by both choose the prompts of GRPO: leave one at its default")
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -308,6 +320,7 @@ def trainer_arguments(config: TrainingConfig, stage: Stage, output_dir: Path, **
         hints = [f"{stage.value}.{key}{_nearest(key, known)}" for key in unknown]
         raise ConfigurationError(f"{kind.__name__} has no setting called {'; '.join(hints)}")
     settings.setdefault("report_to", "tensorboard" if find_spec("tensorboard") else "none")
+    settings.setdefault("project", "landoracle")
     if stage is Stage.GRPO:
         settings["reward_weights"] = list(config.rewards.values())
         settings["remove_unused_columns"] = False

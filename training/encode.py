@@ -11,6 +11,7 @@ import pandas as pd
 from training.turn import THINK_OPEN
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from transformers import PreTrainedTokenizerBase
 
 Messages = Sequence[Mapping[str, Any]]
@@ -51,3 +52,13 @@ def sft_examples(tokenizer: PreTrainedTokenizerBase, frame: pd.DataFrame) -> dic
         "input_ids": [p + c for p, c in zip(prompts, completions, strict=True)],
         "labels": [[IGNORED] * len(p) + c for p, c in zip(prompts, completions, strict=True)],
     }
+
+
+def packed(examples: Dataset, length: int) -> Dataset:
+    """Examples joined to sequences of up to ``length`` tokens, whole and in no order; ``seq_lengths`` tells them apart.
+
+    The longest example must not be longer: TRL would cut it.
+    """
+    from trl import pack_dataset
+
+    return pack_dataset(examples, length, "bfd")

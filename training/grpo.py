@@ -11,6 +11,8 @@ What is added to the trainer, each in a file of its own:
 :mod:`training.kl`           the weight of the KL term follows a schedule or a target; the reference may move
 :mod:`training.guard`        a run that collapses is stopped and goes back to its best weights
 :mod:`training.agreement`    generator and trainer are compared before the first step
+:mod:`training.step_time`    seconds of every step by part
+:mod:`training.curriculum`   easy prompts first
 
 Logged beside TRL's own figures: ``decision_signal_frac`` and ``no_decision_signal_frac``, the shares of groups whose
 decisions differ or not; ``no_decision_signal_advantage_share``, how much of all |advantage| the latter own while
@@ -20,6 +22,7 @@ nothing is gated.
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +33,7 @@ from oracle.errors import ConfigurationError, TrainingError
 from training.agreement import agreement_callback
 from training.checkpoint import Kept
 from training.config import Stage, TrainingConfig, profile_rewards, trainer_arguments
+from training.curriculum import in_order, reading_in_order
 from training.encode import template_prefill
 from training.gate import gate, silent_advantage_share, silent_groups
 from training.generate import generate
@@ -38,8 +42,10 @@ from training.guard import EVIDENCE, KEPT_COMPLETIONS, Guard, answer_figures, gu
 from training.kl import Anchor, anchor_callback
 from training.models import load_tokenizer, lora
 from training.run import COMPLETIONS, HELD_OUT, RunFolder, StopRequest, open_run
+from training.samples import sampled_groups
+from training.step_time import device_stopwatch, step_time_callback, timed
 from training.trainer import run_callback, train_to_the_end, training_rows, use_threads
-from training.turn import read_turn, text_of
+from training.turn import read_turn
 from training.uncertainty import Votes, votes_on
 
 if TYPE_CHECKING:
@@ -98,24 +104,29 @@ def run_grpo(
         raise ConfigurationError(f"profile {config.profile!r} has no grpo section; beta at least is needed")
     rows = training_rows(frame, config)
     with open_run(out, Stage.GRPO, config, dataset_sha256, start) as run:
-        args = trainer_arguments(config, Stage.GRPO, run.trainer_dir)
+        args = trainer_arguments(
+            config, Stage.GRPO, run.trainer_dir, run_name=run.name, **reading_in_order(config, Stage.GRPO)
+        )
         batch = generation_batch(config)
         if batch.problems:
             raise ConfigurationError("; ".join(batch.problems))
         tokenizer = load_tokenizer(start)
         prefill = template_prefill(tokenizer)
+        dataset = Dataset.from_dict({name: rows[name].tolist() for name in COLUMNS if name in rows})
         votes = votes_on(rows, config.draw, config.seed)
         guard = Guard(config.guard, run.trainer_dir, run.partial / EVIDENCE) if config.guard.on else None
-        trainer = landoracle_trainer(run, prefill, votes, guard)(
+        watch = device_stopwatch(use_cpu=args.use_cpu)
+        trainer = timed(landoracle_trainer(run, prefill, votes, guard), watch)(
             model=str(start),
             reward_funcs=profile_rewards(config, prefill),
             args=args,
-            train_dataset=Dataset.from_dict({name: rows[name].tolist() for name in COLUMNS if name in rows}),
+            train_dataset=in_order(dataset, rows, config, Stage.GRPO),
             processing_class=tokenizer,
             peft_config=lora(config.model),
         )
         anchor = Anchor(config.kl, trainer)
         kept: list[Kept] = [part for part in (votes, anchor, guard) if part is not None]
+        trainer.add_callback(step_time_callback(trainer, watch))
         trainer.add_callback(agreement_callback(trainer, list(rows["prompt"]), config.logp_tolerance))
         if votes is not None and config.draw.first_votes:
             trainer.add_callback(first_votes_callback(trainer, votes, rows, config, prefill))
@@ -220,7 +231,10 @@ def landoracle_trainer(run: RunFolder, prefill: str, votes: Votes | None, guard:
         def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
             if votes is not None and self.model.training:
                 inputs = self._drawn(len(inputs))
-            return super()._generate_and_score_completions(inputs)
+            scored: dict[str, Any] = super()._generate_and_score_completions(inputs)
+            if self.model.training:
+                self._keep_completions(scored["advantages"])
+            return scored
 
         def _drawn(self, local: int) -> list[dict[str, Any]]:
             """This process's part of a generation; every process makes the same draw."""
@@ -242,7 +256,7 @@ def landoracle_trainer(run: RunFolder, prefill: str, votes: Votes | None, guard:
             names, decision = self.reward_func_names, config.decision_reward
             silent = silent_groups(rewards, names, group, decision)
             if training:
-                self._keep_completions(inputs, completions, rewards, group)
+                self._written = inputs, completions, rewards, ~silent
                 self._take_votes(rewards, silent, group)
                 self._feed_guard(inputs, completions)
             share = silent_advantage_share(
@@ -279,23 +293,22 @@ def landoracle_trainer(run: RunFolder, prefill: str, votes: Votes | None, guard:
             guard.note({**figures, "clipped": self._metrics["train"]["completions/clipped_ratio"][-1]})
             guard.completions = [{"decision": t.decision, "text": t.text} for t in turns[:KEPT_COMPLETIONS]]
 
-        def _keep_completions(
-            self, inputs: list[dict[str, Any]], completions: list[Any], rewards: torch.Tensor, group: int
-        ) -> None:
+        def _keep_completions(self, advantages: torch.Tensor) -> None:
             step = self.state.global_step + 1
             if not self.accelerator.is_main_process or (step - 1) % config.completions_every:
                 return
-            for row, said, values in zip(inputs[:group], completions[:group], rewards[:group].tolist(), strict=True):
-                apart = dict(zip(self.reward_func_names, values, strict=True))
-                run.append(
-                    COMPLETIONS,
-                    {
-                        "step": step,
-                        "prompt_id": row["prompt_id"],
-                        "answer": row["answer"],
-                        "text": text_of(said),
-                        **apart,
-                    },
-                )
+            inputs, completions, rewards, signal = self._written
+            here = len(inputs)  # of all processes' completions, the first one's
+            for row in sampled_groups(
+                inputs,
+                completions,
+                rewards[:here].cpu().numpy(),
+                advantages.cpu().numpy(),
+                signal[: here // self.num_generations].cpu().numpy(),
+                self.reward_func_names,
+                self.reward_weights.cpu().numpy(),
+                partial(read_turn, prefill=prefill, thinks=config.thinks),
+            ):
+                run.append(COMPLETIONS, {"step": step, **row})
 
     return LandoracleTrainer

@@ -200,11 +200,12 @@ def end_with_parent(parent: int | None = None) -> None:
             os._exit(INTERRUPTED)
 
 
-def environment() -> dict[str, str]:
+def environment(out: Path | None = None) -> dict[str, str]:
     """The child's environment: ours, with this checkout importable, threads that sleep while they wait (spinning ones
     slow down tenfold on a busy machine) and libraries that do not phone home.
 
-    ``HF_HUB_OFFLINE`` and everything else that is set stays as it is.
+    Where a profile reports to trackio or wandb, they write beside the run's folder ``out``, into ``trackio/`` and
+    ``wandb/``, one project for all runs there. ``HF_HUB_OFFLINE`` and everything else that is set stays as it is.
     """
     root = str(Path(__file__).resolve().parent.parent)
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -215,6 +216,9 @@ def environment() -> dict[str, str]:
         "TOKENIZERS_PARALLELISM": "false",
         "OMP_WAIT_POLICY": "PASSIVE",
     }
+    if out is not None:
+        beside = out.absolute().parent
+        quiet |= {"TRACKIO_DIR": str(beside / "trackio"), "WANDB_DIR": str(beside)}
     return quiet | os.environ | {"PYTHONPATH": path}
 
 

@@ -99,8 +99,9 @@ def problems(
         return [*found, str(error)]
     found += _gold_problems(rows, config, tokenizer)
     asked = frame[frame["split"].isin(config.evaluation.splits)]
-    lengths, longest = _length_problems(pd.concat([rows, asked]), config, tokenizer)
-    return found + lengths + _memory_problems(config, stage, start, longest, cpu)
+    lengths, prompt, target = _length_problems(pd.concat([rows, asked]), config, tokenizer)
+    completion = target if stage is Stage.SFT else config.max_completion_length
+    return found + lengths + _memory_problems(config, stage, start, (prompt, completion), cpu)
 
 
 def _variant_problems(frame: pd.DataFrame, config: TrainingConfig, prompts: PromptConfig | None) -> list[str]:
@@ -195,8 +196,8 @@ def _gold_problems(rows: pd.DataFrame, config: TrainingConfig, tokenizer: PreTra
 
 def _length_problems(
     used: pd.DataFrame, config: TrainingConfig, tokenizer: PreTrainedTokenizerBase
-) -> tuple[list[str], int]:
-    """Problems of length in the rows that will be read, and the tokens of the longest prompt."""
+) -> tuple[list[str], int, int]:
+    """Problems of length in the rows that will be read, and the tokens of the longest prompt and target."""
     used = used.reset_index(drop=True)
     characters = used["prompt"].map(lambda messages: sum(len(m["content"]) for m in messages))
     used = used.loc[characters.sort_values(ascending=False, kind="stable").index[:AUDITED]]
@@ -219,11 +220,11 @@ def _length_problems(
             f"a target has up to {targets.max()} tokens, but completions are cut at {room} "
             f"(grpo.max_completion_length) in {int(cut.sum())} rows ({name_some(ids[cut])})"
         )
-    return found, int(prompts.max())
+    return found, int(prompts.max()), int(targets.max())
 
 
 def _memory_problems(
-    config: TrainingConfig, stage: Stage, start: str | Path | None, prompt_tokens: int, cpu: bool
+    config: TrainingConfig, stage: Stage, start: str | Path | None, tokens: tuple[int, int], cpu: bool
 ) -> list[str]:
     """Where the start weights are a local folder: whether a run is likely to fit this machine's device."""
     size = model_size(Path(start)) if start is not None and Path(start).is_dir() else None
@@ -232,5 +233,5 @@ def _memory_problems(
     on_cpu = bool(config.section(stage).get("use_cpu"))
     shared = config.section(stage).get("use_vllm") and config.section(stage).get("vllm_mode", "colocate") == "colocate"
     share = config.section(stage).get("vllm_gpu_memory_utilization", 0.3) if shared else 0.0
-    problem = memory_problem(needed_bytes(size, config, stage, prompt_tokens), device_bytes(cpu=on_cpu), share)
+    problem = memory_problem(needed_bytes(size, config, stage, *tokens), device_bytes(cpu=on_cpu), share)
     return [problem] if problem else []

@@ -7,7 +7,8 @@ checkpoints go and the folder is moved into place:
 =======================  =============================================================================
 ``model.safetensors``    final weights, with configuration and tokenizer beside them
 ``metrics.parquet``      one row per logged step
-``completions.parquet``  sampled completions with their rewards (GRPO)
+``completions.parquet``  sampled completions by step and group: decision, rewards by part as they were before the gate,
+                         their weighted total, and the advantage that the policy learned from (GRPO)
 ``held_out.parquet``     share of a small held-out sample decided rightly, by step (GRPO with its guard)
 ``guard.json``           why the guard stopped the run, with the evidence (:mod:`training.guard`); mostly absent
 ``run.json``             configuration, seed, versions, hashes of dataset and start weights, wall time
@@ -84,6 +85,11 @@ class RunFolder:
     def partial(self) -> Path:
         """Where the run works."""
         return self.out.with_name(f".{self.out.name}.partial")
+
+    @property
+    def name(self) -> str:
+        """For trackers: ``mine/sft`` of ``runs/mine/sft``."""
+        return f"{self.out.parent.name}/{self.out.name}"
 
     @property
     def trainer_dir(self) -> Path:

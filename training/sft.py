@@ -2,6 +2,10 @@
 
 TRL's ``SFTTrainer`` on token ids of our own making (:func:`training.encode.sft_examples`), the loss on the target
 only. No row is cut: a prompt + target longer than ``model.max_length`` is refused by :mod:`training.preflight`.
+
+With ``sft.packing: true`` rows share sequences of up to ``model.max_length`` tokens, none of which sees another: no
+padding is computed. A step then takes ``per_device_train_batch_size`` sequences, not rows. TRL takes log-probabilities
+in tiles, packed or not: the logits of a large vocabulary never stand in memory at once.
 """
 
 from __future__ import annotations
@@ -11,7 +15,8 @@ from pathlib import Path
 import pandas as pd
 
 from training.config import Stage, TrainingConfig, trainer_arguments
-from training.encode import sft_examples
+from training.curriculum import in_order, reading_in_order
+from training.encode import packed, sft_examples
 from training.models import load_model, load_tokenizer, lora, start_weights
 from training.run import StopRequest, open_run
 from training.trainer import run_callback, train_to_the_end, training_rows, use_threads
@@ -68,18 +73,20 @@ def run_sft(
             config,
             Stage.SFT,
             run.trainer_dir,
+            run_name=run.name,
             max_length=None,
-            packing=False,
             dataset_kwargs={"skip_prepare_dataset": True},
+            **reading_in_order(config, Stage.SFT),
         )
         with args.main_process_first(local=False):
             weights = start or start_weights(config, rows, run.partial / "start", cache or run.out.parent / "cache")
         tokenizer = load_tokenizer(weights)
         set_seed(config.seed)  # adapters start with random weights
+        dataset = in_order(Dataset.from_dict(sft_examples(tokenizer, rows)), rows, config, Stage.SFT)
         trainer = SFTTrainer(
             model=load_model(weights, config.model),
             args=args,
-            train_dataset=Dataset.from_dict(sft_examples(tokenizer, rows)),
+            train_dataset=packed(dataset, config.model.max_length) if args.packing else dataset,
             processing_class=tokenizer,
             peft_config=lora(config.model),
             callbacks=[run_callback(run, stop)],

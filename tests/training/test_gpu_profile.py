@@ -10,11 +10,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchmarks.gpu_grpo import ARCHITECTURE, PARTS, Stopwatch, main
+from benchmarks.gpu_grpo import ARCHITECTURE, main
+from oracle.errors import ConfigurationError
 from prompts.config import Labels
 from training.config import PROFILES, Stage, load_profile, trainer_arguments
 from training.launch import environment
 from training.preflight import problems
+from training.step_time import GENERATION, PARTS, Stopwatch
 
 ON_CPU = {"use_cpu": True, "bf16": False, "use_vllm": False}
 
@@ -46,6 +48,15 @@ def test_vllm_sleeps_and_activations_are_recomputed(tmp_path: Path) -> None:
     assert config.grpo["vllm_enable_sleep_mode"] is True
     for stage, more in ((Stage.SFT, {"use_cpu": True, "bf16": False}), (Stage.GRPO, ON_CPU)):
         assert trainer_arguments(config, stage, tmp_path, **more).gradient_checkpointing is True
+
+
+def test_sft_packs_its_rows(tmp_path: Path) -> None:
+    arguments = trainer_arguments(load_profile("gpu"), Stage.SFT, tmp_path, use_cpu=True, bf16=False, max_length=None)
+    assert (arguments.packing, arguments.packing_strategy) == (True, "bfd")
+    with pytest.raises(ConfigurationError, match=r"grpo\.packing"):
+        trainer_arguments(load_profile("gpu", ["grpo.packing=true"]), Stage.GRPO, tmp_path, **ON_CPU)
+    with pytest.raises(ConfigurationError, match="takes log-probabilities in tiles by itself"):
+        load_profile("gpu", ["grpo.use_liger_kernel=true"])
 
 
 @pytest.mark.parametrize("tracker", ["wandb", "trackio"])
@@ -86,8 +97,8 @@ def test_the_random_model_has_the_size_of_the_real_one() -> None:
 
 def test_a_part_s_time_leaves_out_the_parts_within_it(monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([0.0, 1.0, 4.0, 10.0])
-    monkeypatch.setattr("benchmarks.gpu_grpo.time.perf_counter", lambda: next(times))
-    watch = Stopwatch(lambda: None)
+    monkeypatch.setattr("training.step_time.time.perf_counter", lambda: next(times))
+    watch = Stopwatch()
     with watch.part("outer"), watch.part("inner"):
         pass
     assert watch.seconds == {"inner": 3.0, "outer": 7.0}
@@ -98,7 +109,7 @@ def test_the_benchmark_runs_on_a_cpu_and_its_parts_make_a_step(tmp_path: Path) -
     main(["--tiny", "--steps", "1", "--completions", "8", "--out", str(tmp_path / "grpo.json")])
     found = json.loads((tmp_path / "grpo.json").read_text())
     assert found["step_s"] == pytest.approx(sum(found["seconds"].values()))
-    assert all(found["seconds"][part] > 0 for part in PARTS.values())
+    assert all(found["seconds"][part] > 0 for part in PARTS)
     assert (found["completion_tokens"], found["completions_per_step"], found["rollout_by"]) == (16, 8, "transformers")
-    assert found["rollout_tokens_per_s"] * found["seconds"]["rollout"] == pytest.approx(8 * 16)
+    assert found["rollout_tokens_per_s"] * found["seconds"][GENERATION] == pytest.approx(8 * 16)
     assert (found["vllm_alone_tokens_per_s"], found["waiting_share"]) == (None, None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ import pytest
 from oracle.errors import TrainingError
 from training.config import Stage, load_profile, trainer_arguments
 from training.generation_batch import generation_batch
+from training.launch import environment
 from training.memory import ModelSize, memory_problem, model_size, needed_bytes
 from training.models import save_pocket
 from training.preflight import preflight, problems
@@ -109,25 +113,31 @@ def test_a_template_that_opens_thinking_does_not_go_with_answers_alone(frame: pd
 
 
 def test_memory_by_hand() -> None:
-    """SFT of 1,000 parameters in float32, 2 rows of 10 + 20 tokens, width 4, 3 layers, vocabulary 50."""
-    more = [
-        "sft.per_device_train_batch_size=2",
-        "evaluation.max_completion_length=20",
-        "sft.gradient_checkpointing=false",
-    ]
-    size = ModelSize(1000, 4, 3, 50)
-    needed = needed_bytes(size, load_profile("pocket", more), Stage.SFT, prompt_tokens=10)
+    """SFT of 1,000 parameters in float32, 2 rows of 10 + 20 tokens, width 4, 3 layers of 4 + 5, vocabulary 50."""
+    more = ["sft.per_device_train_batch_size=2", "sft.gradient_checkpointing=false"]
+    size = ModelSize(1000, 4, 3, 50, 5)
+    config = load_profile("pocket", more)
+    needed = needed_bytes(size, config, Stage.SFT, 10, 20)
+    layer = 11 * 4 + 4 * 5
     assert needed == {
         "weights": 4000,
         "training state": 12_000,
-        "logits": 2 * 2 * 20 * 50 * 4,
-        "activations": 2 * 30 * 4 * 3 * 4 * 17,
+        "logits": 60 * 50 * 8 * 4,
+        "activations": 60 * 4 * layer * 4,
     }
-    with_reference = needed_bytes(size, load_profile("pocket", more), Stage.GRPO, prompt_tokens=10)
-    assert with_reference["weights"] == 8000
-    assert memory_problem(needed, 100_000) is None
+    recomputed = load_profile("pocket", [more[0], "sft.gradient_checkpointing=true"])
+    assert needed_bytes(size, recomputed, Stage.SFT, 10, 20)["activations"] == 60 * (3 * 4 + 2 * layer) * 4
+    full = load_profile("pocket", [*more, "sft.packing=true"])  # two sequences of the whole window
+    assert needed_bytes(size, full, Stage.SFT, 10, 20)["activations"] == 2 * 512 * 4 * layer * 4
+    assert needed_bytes(size, config, Stage.GRPO, 10, 20)["weights"] == 8000
+    large = ModelSize(1000, 4, 3, 151_936, 5)
+    assert needed_bytes(large, full, Stage.SFT, 10, 20)["logits"] == 1024 * 32_768 * 8 * 4  # tiles, not all
+    on_gpu = load_profile("pocket", [*more, "sft.packing=true", "sft.use_cpu=false"])
+    assert needed_bytes(large, on_gpu, Stage.SFT, 10, 20)["logits"] == 1024 * 32_768 * 4
+    assert sum(needed.values()) == 173_440
+    assert memory_problem(needed, 200_000) is None
     assert "GiB are needed" in str(memory_problem(needed, 50_000))
-    assert "GiB are needed" in str(memory_problem(needed, 100_000, vllm_share=0.6))
+    assert "GiB are needed" in str(memory_problem(needed, 200_000, vllm_share=0.6))
 
 
 def test_a_model_s_size_is_read_from_its_headers(start: Path) -> None:
@@ -137,7 +147,7 @@ def test_a_model_s_size_is_read_from_its_headers(start: Path) -> None:
         counted = sum(file.get_tensor(name).size for name in file.keys())  # noqa: SIM118
     size = model_size(start)
     assert size is not None
-    assert (size.parameters, size.width, size.layers) == (counted, 128, 4)
+    assert (size.parameters, size.width, size.layers, size.feed_forward) == (counted, 128, 4, 384)
 
 
 def test_what_cannot_fit_is_said_with_the_rest(
@@ -156,3 +166,13 @@ def test_sizes_of_a_generation_are_trl_s_own(tmp_path: Path) -> None:
         assert generation_batch(config).completions == args.generation_batch_size
         assert generation_batch(config).problems == ()
     assert generation_batch(config).resume_unit == 4
+
+
+def test_the_estimate_holds_against_a_run(make_frame: Callable[..., pd.DataFrame], tmp_path: Path) -> None:
+    """Two SFT steps of the pocket profile in a process of their own (the first case of ``benchmarks/memory.py``)."""
+    prompts = tmp_path / "prompts.parquet"
+    make_frame(landscapes=4, rows=60).to_parquet(prompts)
+    command = [sys.executable, "-m", "benchmarks.memory", "--only", "0", "--here", str(prompts)]
+    done = subprocess.run(command, env=environment(), stdout=subprocess.PIPE, text=True, check=True)
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    assert 0.7 < found["estimate"] / found["peak"] < 1.4

@@ -18,6 +18,7 @@ from training.grpo import run_grpo
 from training.launch import evaluation_command, run_command, training_command
 from training.run import RunFolder, RunInterrupted, StopRequest, weights_sha256
 from training.sft import run_sft
+from training.step_time import OPTIMIZER, PARTS, PREFIX
 from training.turn import text_of
 
 TINY = [
@@ -63,7 +64,8 @@ def _length_reward(prompts: Any, completions: list[Any], **_: Any) -> list[float
 
 
 def _figures(run: Path) -> pd.DataFrame:
-    return pd.read_parquet(run / "metrics.parquet").drop(columns="step_time", errors="ignore")
+    figures = pd.read_parquet(run / "metrics.parquet")
+    return figures.drop(columns=[c for c in figures if c == "step_time" or c.startswith(PREFIX)])
 
 
 def test_a_finished_run_holds_what_it_came_from_and_nothing_else(sft: Path, config: TrainingConfig) -> None:
@@ -120,9 +122,17 @@ def test_grpo_logs_the_rewards_apart_and_the_kl_to_the_sft_run(
     assert figures["kl"].iloc[0] == pytest.approx(0.0, abs=1e-6)
     for name in ("lu_reward", "format_reward", "repetition_penalty"):
         assert f"rewards/{name}/mean" in figures
+    times = pd.read_parquet(run / "metrics.parquet")
+    assert (times[[f"{PREFIX}{part}" for part in PARTS]] > 0).all(axis=None)
+    inside = times[[f"{PREFIX}{part}" for part in PARTS if part != OPTIMIZER]].sum(axis=1)
+    assert inside.to_numpy() == pytest.approx(times["step_time"].to_numpy(), rel=0.1)  # TRL times the same passes
     assert figures["no_decision_signal_frac"].between(0, 1).all()
     kept = pd.read_parquet(run / "completions.parquet")
-    assert kept["step"].value_counts().to_dict() == {1: 4, 3: 4, 5: 4}
+    assert set(kept["step"]) == {1, 3, 5}
+    assert set(kept.groupby(["step", "group"]).size()) == {4}  # whole groups: the first, and one whose decisions differ
+    weights = config.rewards
+    assert kept["total"].to_numpy() == pytest.approx(kept[list(weights)].to_numpy() @ list(weights.values()))
+    assert kept.groupby(["step", "group"])["advantage"].sum().abs().max() < 1e-4  # each beside its group's mean
     assert json.loads((run / "run.json").read_text())["start"] == weights_sha256(sft)
 
 
