@@ -39,7 +39,7 @@ def test_every_arm_is_a_usable_profile() -> None:
 def test_a_change_goes_to_every_arm_or_to_the_one_named() -> None:
     changes = ["grpo.max_steps=9", "sft_grpo:grpo.max_steps=3", "rewards.training.x:reward=1"]
     assert overrides_of(Run("sft_grpo", 0), changes) == [
-        *("grpo.max_steps=9", "grpo.max_steps=3", "rewards.training.x:reward=1", "seed=0")
+        *("grpo.max_steps=9", "rewards.training.x:reward=1", "grpo.max_steps=3", "seed=0")
     ]
     assert "grpo.max_steps=3" not in overrides_of(Run("beta_zero", 0), changes)
 
