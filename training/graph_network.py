@@ -1,0 +1,132 @@
+"""A graph network on what the prompts show: the polygon, its listed neighbours, and who borders whom as far as said.
+
+GraphSAGE (Hamilton et al. 2017) of torch_geometric, three layers. It is inductive: it learns how to read a
+neighbourhood, and neighbours need no label, so it decides landscapes of which it never saw a polygon.
+
+Nodes are the listed polygons. A direct neighbour is tied to the central polygon, one at ``N-NE`` to the direct
+neighbours at ``N`` (to the central one where none is listed there), both ways. A node holds its yields, its
+connectivity, what each class is worth there at the stated prices, its order, and everything stated of the landscape.
+Directions tell who is tied to whom and no more.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import chain, islice, repeat
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from prompts.features import feature_table
+from prompts.neighbourhood import CENTRAL
+from training.progress import Progress
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+MOST_TRAINING_ROWS = 10_000
+"""More are drawn from by the seed: an evaluation should not wait for minutes."""
+HIDDEN, LAYERS, BATCH, STEPS, LEARNING_RATE = 64, 3, 256, 600, 3e-3
+
+
+def graph_probabilities(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> tuple[list[str], np.ndarray]:
+    """Learn from the training rows and judge others.
+
+    Parameters
+    ----------
+    train, rows : DataFrame
+        Rows of prompt datasets; of ``train`` at most :data:`MOST_TRAINING_ROWS`, drawn by the seed.
+    seed : int
+        Of the draw, the first weights and the order of the rows; the same seed gives the same numbers.
+
+    Returns
+    -------
+    names : list of str
+        The C classes that occur among the training rows' answers.
+    probabilities : ndarray
+        (n, C) of each of ``rows``.
+    """
+    import torch
+    from torch_geometric.loader import DataLoader
+    from torch_geometric.nn.models import GraphSAGE
+
+    if len(train) > MOST_TRAINING_ROWS:
+        train = train.sample(n=MOST_TRAINING_ROWS, random_state=seed)
+    names, answers = np.unique(train["answer"].to_numpy(dtype=str), return_inverse=True)
+    graphs = _graphs(pd.concat([train, rows], ignore_index=True), len(train))
+    known, asked = graphs[: len(train)], graphs[len(train) :]
+    for graph, answer in zip(known, answers.tolist(), strict=True):
+        graph.y = answer
+    progress = Progress("graph network", STEPS)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = GraphSAGE(known[0].num_node_features, HIDDEN, LAYERS, len(names))
+        optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, weight_decay=1e-4)
+        slowing = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+        batches = DataLoader(known, BATCH, shuffle=True)
+        for step, batch in enumerate(islice(chain.from_iterable(repeat(batches)), STEPS), start=1):
+            scores = network(batch.x, batch.edge_index)[batch.ptr[:-1]]  # the central polygon is a graph's first
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(scores, batch.y).backward()
+            optimizer.step()
+            slowing.step()
+            progress.update(step)
+        network.eval()
+        with torch.inference_mode():
+            judged = [network(b.x, b.edge_index)[b.ptr[:-1]].softmax(dim=1) for b in DataLoader(asked, BATCH)]
+    return names.tolist(), torch.cat(judged).double().numpy()
+
+
+@cache
+def ties(positions: tuple[str, ...]) -> np.ndarray:
+    """(2, E) places among ``positions`` from where to where a node's numbers go (this module's docstring)."""
+    letters = [code.rstrip("0123456789") for code in positions]
+    found = []
+    for place, steps in enumerate(letter.split("-") for letter in letters):
+        if place == 0:
+            continue
+        through = [p for p, code in enumerate(letters) if code == steps[0]] if len(steps) > 1 else []
+        for other in through or [0]:
+            found += [(place, other), (other, place)]
+    return np.array(found, dtype=int).reshape(-1, 2).T
+
+
+def _graphs(frame: pd.DataFrame, known: int) -> list[Data]:
+    """One graph per row; numbers are scaled by what the first ``known`` rows hold."""
+    import torch
+    from torch_geometric.data import Data
+
+    numbers, start = _nodes(frame)
+    numbers = numbers[:, np.isfinite(numbers[: start[known]]).any(axis=0)]  # without what no training row states
+    mean, deviation = (part(numbers[: start[known]], axis=0) for part in (np.nanmean, np.nanstd))
+    scaled = np.nan_to_num((numbers - mean) / np.where(deviation > 0, deviation, 1.0))  # what is not stated: the mean
+    nodes = torch.tensor(scaled, dtype=torch.float32)
+    edges = [torch.tensor(ties(tuple(positions))) for positions in frame["positions"]]
+    return [Data(x=nodes[start[i] : start[i + 1]], edge_index=edge) for i, edge in enumerate(edges)]
+
+
+def _nodes(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """(N, F) numbers of all listed polygons, and (n + 1,) where those of each row begin."""
+    lengths = frame["positions"].map(len).to_numpy()
+    row = np.repeat(np.arange(len(frame)), lengths)
+    crops_of = [tuple(classes[:-1]) for classes in frame["classes"]]
+    crops = sorted({crop for some in crops_of for crop in some})
+    positions = np.concatenate([np.asarray(p, dtype=object) for p in frame["positions"]]).astype(str)
+    connectivity = np.concatenate([np.asarray(e, dtype=float) for e in frame["connectivity"]])
+    yields = np.zeros((len(row), len(crops)))  # 0, cannot be grown, also where the landscape has not the crop
+    places = {some: [crops.index(crop) for crop in some] for some in set(crops_of)}
+    for some, place in places.items():
+        of_these = np.array([crops == some for crops in crops_of])
+        listed = frame.loc[of_these, "yields"]
+        values = np.concatenate([np.asarray(y, dtype=float).reshape(-1, len(some)) for y in listed])
+        yields[np.ix_(of_these[row], place)] = values
+    table = feature_table(frame)
+    stated = table[[name for name in map(str, table) if "." not in name]]
+    columns = [yields, connectivity[:, None], stated.to_numpy(dtype=float)[row]]
+    if "habitat_price" in stated:
+        price = stated.reindex(columns=[f"{crop}_effective_price" for crop in crops]).to_numpy(dtype=float)
+        columns += [yields * price[row], (connectivity * stated["habitat_price"].to_numpy(dtype=float)[row])[:, None]]
+    order = np.where(positions == CENTRAL, 0, 1 + np.char.count(positions, "-"))
+    columns.append((order[:, None] == np.arange(3)).astype(float))
+    return np.column_stack(columns), np.concatenate([[0], np.cumsum(lengths)])
