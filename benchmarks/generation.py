@@ -1,4 +1,4 @@
-"""How much faster completions are written when what prompts have in common is read once (:mod:`training.shared_prefix`).
+"""How much faster completions come when what prompts have in common is read once (:mod:`training.shared_prefix`).
 
 ``python -m benchmarks.generation`` takes some minutes on one core. The model is the ``pocket`` profile's with random
 weights, which hardly ever ends its turn: every completion runs to its limit. Prompts are real ones of one embedded

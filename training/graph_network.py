@@ -61,7 +61,7 @@ def graph_probabilities(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) 
     progress = Progress("graph network", STEPS)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = GraphSAGE(known[0].num_node_features, HIDDEN, LAYERS, len(names))
+        network = GraphSAGE(known[0].num_node_features, HIDDEN, LAYERS, len(names), dropout=0.1)
         optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, weight_decay=1e-4)
         slowing = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
         batches = DataLoader(known, BATCH, shuffle=True)

@@ -135,7 +135,7 @@ def test_neighbours_taken_together_tell_what_a_single_slot_does_not(
 def test_a_graph_network_reads_neighbours_that_nobody_summed_up_for_it(
     outvoted: tuple[pd.DataFrame, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("training.graph_network.STEPS", 200)
+    monkeypatch.setattr("training.graph_network.STEPS", 100)
     train, rows = outvoted
     centre = [f.assign(**{c: f[c].str[:1] for c in ("positions", "yields", "connectivity")}) for f in outvoted]
     assert graph_network(*centre) is None  # without neighbours there is no graph
