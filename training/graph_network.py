@@ -115,7 +115,7 @@ def _nodes(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     positions = np.concatenate([np.asarray(p, dtype=object) for p in frame["positions"]]).astype(str)
     connectivity = np.concatenate([np.asarray(e, dtype=float) for e in frame["connectivity"]])
     yields = np.zeros((len(row), len(crops)))  # 0, cannot be grown, also where the landscape has not the crop
-    places = {some: [crops.index(crop) for crop in some] for some in set(crops_of)}
+    places = {some: np.array([crops.index(crop) for crop in some]) for some in set(crops_of)}
     for some, place in places.items():
         of_these = np.array([crops == some for crops in crops_of])
         listed = frame.loc[of_these, "yields"]

@@ -24,7 +24,10 @@ LEAST_SAVED = 0.2
 
 def common_prefix(rows: Sequence[Sequence[int]]) -> int:
     """With how many equal tokens all rows begin; at least one token of each is left."""
-    first, last = min(rows), max(rows)  # what the first and the last in order begin with, all between begin with
+    first, last = (
+        min(map(tuple, rows)),
+        max(map(tuple, rows)),
+    )  # what the first and the last in order begin with, all between begin with
     most = min(map(len, rows)) - 1
     return next((i for i in range(most) if first[i] != last[i]), max(most, 0))
 
