@@ -67,7 +67,7 @@ def write_run_report(
         Where there is no evaluation of a model, or no dataset.
     """
     found, manifest = _read(evaluation / EVALUATION), _read(dataset / "manifest.json")
-    if "best" not in found:
+    if "records" not in found:
         raise TrainingError(f"{evaluation} was written by an earlier version: run `landoracle evaluate` again")
     if not found["models"]:
         raise TrainingError(f"{evaluation} holds an evaluation of baselines alone: a report is about a run")
@@ -90,6 +90,9 @@ def write_run_report(
         "reasoning": found["reasoning"],
         "detectors": _detectors(),
         "seeds": found["seeds"],
+        "over_seeds": {s: found["over_seeds"][s] for s in _ordered(found["over_seeds"])},
+        "stopped": {name: record["stopped"] for name, record in found["records"].items() if record["stopped"]},
+        "other_style": _in_other_style(found, manifest),
         "completions": ten_completions(evaluation, model, split),
         "prompts": {name: record["prompts"] for name, record in manifest["splits"].items()},
         "variant": manifest["prompts"],
@@ -145,6 +148,15 @@ def _accuracy(found: dict[str, Any], split: str) -> dict[str, dict[str, Any]]:
             "block_permutation_p": test["block_permutation_p"] if test else None,
         }
     return table
+
+
+def _in_other_style(found: dict[str, Any], manifest: dict[str, Any]) -> dict[str, list[str]]:
+    """Models that were asked in another style than that of the dataset's prompts, by style."""
+    styles: dict[str, list[str]] = {}
+    for name, record in found["records"].items():
+        if record["style"] != manifest["prompts"]["style"]:
+            styles.setdefault(record["style"], []).append(name)
+    return styles
 
 
 def _headline(found: dict[str, Any], model: str, split: str, ceiling: dict[str, Any] | None) -> str:
