@@ -106,7 +106,7 @@ def write_run_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["percent"] = lambda share: "" if share is None else f"{100 * share:.1f} %"
+    environment.filters["percent"] = lambda share: "" if share is None else f"{100 * share:.1f}\u00a0%"
     environment.filters["words"] = lambda name: str(name).replace("_", " ")
     pictures = {"curves": curves(models), "maps": maps(evaluation, model, plans)}
     page = environment.get_template("report.html.j2").render(figures=figures, pictures=pictures)
@@ -181,9 +181,13 @@ def _plan_sentence(plans: list[dict[str, Any]]) -> str:
     missed = sum(bool(one["missed"]) for one in plans)
     shares = [one["share"] for one in repaired]
     changed = sum(one["changed"] for one in repaired) / sum(one["polygons"] for one in plans)
+    after = f"after the smallest repair ({changed:.1%} of the polygons)"
+    if len(plans) == 1:
+        did = "misses" if missed else "meets"
+        return f" Its plan of a landscape {did} the supply floors; {after} it reaches {shares[0]:.1%} of the optimum."
     return (
-        f" Its plans of {len(plans)} whole landscape(s) miss supply floors in {missed}; after the smallest repair "
-        f"({changed:.1%} of the polygons) they reach {min(shares):.1%} to {max(shares):.1%} of the optimum."
+        f" Of its plans of {len(plans)} whole landscapes {missed} miss supply floors; {after} they reach "
+        f"{min(shares):.1%} to {max(shares):.1%} of the optimum."
     )
 
 

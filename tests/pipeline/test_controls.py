@@ -16,10 +16,11 @@ from oracle.glm_config import GLMConfig
 from oracle.neighbours import neighbour_graph
 from oracle.solve import solve
 from pipeline.cli import app
-from prompts.config import PromptConfig
+from prompts.config import PromptConfig, Style
 from prompts.dataset import PromptDataset, Source, build_dataset
 from prompts.split import Role
 from tests.prompts.conftest import grid_landscape
+from training.asked import Asked
 from training.config import load_profile
 from training.encode import prompt_texts
 from training.models import load_tokenizer, save_pocket
@@ -122,6 +123,22 @@ def test_answer_only_models_are_asked_for_the_answer_alone_about_the_same_rows(
     (bare,) = {frozenset(keys) for keys in files if keys != thinking}
     assert len(bare) == len(thinking)
     assert not bare & thinking
+
+
+def test_counterfactual_pairs_and_edited_prompts_are_asked_in_the_same_style(dataset: Path) -> None:
+    loaded = PromptDataset.load(dataset)
+    pairs = loaded.frame[["classes", "prompt"]].assign(edited_prompt=loaded.frame["prompt"])
+    given = Asked(loaded.frame, loaded.frame, load_profile("pocket", TINY), loaded.manifest.prompts, pairs)
+    bare = given.in_style(Style.ANSWER_ONLY)
+    assert not bare.config.thinks
+    assert bare.prompts is not None
+    assert bare.prompts.style is Style.ANSWER_ONLY
+    assert bare.pairs is not None
+    for prompts in (bare.rows["prompt"], bare.everything["prompt"], bare.pairs["prompt"], bare.pairs["edited_prompt"]):
+        assert not any("<think>" in message["content"] for messages in prompts for message in messages)
+    assert "<think>" in pairs["prompt"][0][0]["content"]  # what was given stays as it is
+    again = bare.in_style(Style.THINK)
+    assert again.rows["prompt"].tolist() == loaded.frame["prompt"].tolist()
 
 
 def test_a_run_that_the_guard_stopped_is_marked_wherever_it_is_shown(
