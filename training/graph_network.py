@@ -11,6 +11,7 @@ Directions tell who is tied to whom and no more.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 MOST_TRAINING_ROWS = 10_000
 """More are drawn from by the seed: an evaluation should not wait for minutes."""
+AT_ONCE = 5_000
+"""Rows to decide that become graphs at a time: a landscape may have many."""
 HIDDEN, LAYERS, BATCH, STEPS, LEARNING_RATE = 64, 3, 256, 600, 3e-3
 
 
@@ -54,8 +57,8 @@ def graph_probabilities(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) 
     if len(train) > MOST_TRAINING_ROWS:
         train = train.sample(n=MOST_TRAINING_ROWS, random_state=seed)
     names, answers = np.unique(train["answer"].to_numpy(dtype=str), return_inverse=True)
-    graphs = _graphs(pd.concat([train, rows], ignore_index=True), len(train))
-    known, asked = graphs[: len(train)], graphs[len(train) :]
+    reader = _Reader.of(train)
+    known = reader.graphs(train)
     for graph, answer in zip(known, answers.tolist(), strict=True):
         graph.y = answer
     progress = Progress("graph network", STEPS)
@@ -74,7 +77,11 @@ def graph_probabilities(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) 
             progress.update(step)
         network.eval()
         with torch.inference_mode():
-            judged = [network(b.x, b.edge_index)[b.ptr[:-1]].softmax(dim=1) for b in DataLoader(asked, BATCH)]
+            judged = [
+                network(batch.x, batch.edge_index)[batch.ptr[:-1]].softmax(dim=1)
+                for first in range(0, len(rows), AT_ONCE)
+                for batch in DataLoader(reader.graphs(rows.iloc[first : first + AT_ONCE]), BATCH)
+            ]
     return names.tolist(), torch.cat(judged).double().numpy()
 
 
@@ -92,41 +99,56 @@ def ties(positions: tuple[str, ...]) -> np.ndarray:
     return np.array(found, dtype=int).reshape(-1, 2).T
 
 
-def _graphs(frame: pd.DataFrame, known: int) -> list[Data]:
-    """One graph per row; numbers are scaled by what the first ``known`` rows hold."""
-    import torch
-    from torch_geometric.data import Data
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    """Turns rows into graphs, with the crops and the stated numbers of the training rows, scaled as there."""
 
-    numbers, start = _nodes(frame)
-    numbers = numbers[:, np.isfinite(numbers[: start[known]]).any(axis=0)]  # without what no training row states
-    mean, deviation = (part(numbers[: start[known]], axis=0) for part in (np.nanmean, np.nanstd))
-    scaled = np.nan_to_num((numbers - mean) / np.where(deviation > 0, deviation, 1.0))  # what is not stated: the mean
-    nodes = torch.tensor(scaled, dtype=torch.float32)
-    edges = [torch.tensor(ties(tuple(positions))) for positions in frame["positions"]]
-    return [Data(x=nodes[start[i] : start[i + 1]], edge_index=edge) for i, edge in enumerate(edges)]
+    crops: tuple[str, ...]
+    stated: tuple[str, ...]
+    mean: np.ndarray
+    deviation: np.ndarray
 
+    @classmethod
+    def of(cls, train: pd.DataFrame) -> _Reader:
+        crops = sorted({crop for classes in train["classes"] for crop in classes[:-1]})
+        table = feature_table(train)
+        stated = [name for name in map(str, table) if "." not in name and table[name].notna().any()]
+        plain = cls(tuple(crops), tuple(stated), np.zeros(1), np.ones(1))
+        numbers, _ = plain.nodes(train)
+        deviation = np.nanstd(numbers, axis=0)
+        return replace(plain, mean=np.nanmean(numbers, axis=0), deviation=np.where(deviation > 0, deviation, 1.0))
 
-def _nodes(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
-    """(N, F) numbers of all listed polygons, and (n + 1,) where those of each row begin."""
-    lengths = frame["positions"].map(len).to_numpy()
-    row = np.repeat(np.arange(len(frame)), lengths)
-    crops_of = [tuple(classes[:-1]) for classes in frame["classes"]]
-    crops = sorted({crop for some in crops_of for crop in some})
-    positions = np.concatenate([np.asarray(p, dtype=object) for p in frame["positions"]]).astype(str)
-    connectivity = np.concatenate([np.asarray(e, dtype=float) for e in frame["connectivity"]])
-    yields = np.zeros((len(row), len(crops)))  # 0, cannot be grown, also where the landscape has not the crop
-    places = {some: np.array([crops.index(crop) for crop in some]) for some in set(crops_of)}
-    for some, place in places.items():
-        of_these = np.array([crops == some for crops in crops_of])
-        listed = frame.loc[of_these, "yields"]
-        values = np.concatenate([np.asarray(y, dtype=float).reshape(-1, len(some)) for y in listed])
-        yields[np.ix_(of_these[row], place)] = values
-    table = feature_table(frame)
-    stated = table[[name for name in map(str, table) if "." not in name]]
-    columns = [yields, connectivity[:, None], stated.to_numpy(dtype=float)[row]]
-    if "habitat_price" in stated:
-        price = stated.reindex(columns=[f"{crop}_effective_price" for crop in crops]).to_numpy(dtype=float)
-        columns += [yields * price[row], (connectivity * stated["habitat_price"].to_numpy(dtype=float)[row])[:, None]]
-    order = np.where(positions == CENTRAL, 0, 1 + np.char.count(positions, "-"))
-    columns.append((order[:, None] == np.arange(3)).astype(float))
-    return np.column_stack(columns), np.concatenate([[0], np.cumsum(lengths)])
+    def graphs(self, rows: pd.DataFrame) -> list[Data]:
+        """One graph per row."""
+        import torch
+        from torch_geometric.data import Data
+
+        numbers, start = self.nodes(rows)
+        scaled = np.nan_to_num((numbers - self.mean) / self.deviation)  # what is not stated: the mean
+        nodes = torch.tensor(scaled, dtype=torch.float32)
+        edges = [torch.tensor(ties(tuple(positions))) for positions in rows["positions"]]
+        return [Data(x=nodes[start[i] : start[i + 1]], edge_index=edge) for i, edge in enumerate(edges)]
+
+    def nodes(self, rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """(N, F) numbers of all listed polygons, and (n + 1,) where those of each row begin."""
+        lengths = rows["positions"].map(len).to_numpy()
+        row = np.repeat(np.arange(len(rows)), lengths)
+        positions = np.concatenate([np.asarray(p, dtype=object) for p in rows["positions"]]).astype(str)
+        connectivity = np.concatenate([np.asarray(e, dtype=float) for e in rows["connectivity"]])
+        yields = np.zeros((len(row), len(self.crops)))  # 0, cannot be grown, also where a landscape has not the crop
+        crops_of = rows["classes"].map(lambda classes: tuple(classes[:-1]))
+        for crops in crops_of.unique():
+            mine = (crops_of == crops).to_numpy()
+            listed = np.concatenate([np.asarray(y, dtype=float).reshape(-1, len(crops)) for y in rows["yields"][mine]])
+            for k, crop in enumerate(crops):
+                if crop in self.crops:
+                    yields[mine[row], self.crops.index(crop)] = listed[:, k]
+        stated = feature_table(rows).reindex(columns=list(self.stated))
+        columns = [yields, connectivity[:, None], stated.to_numpy(dtype=float)[row]]
+        if "habitat_price" in stated:
+            price = stated.reindex(columns=[f"{crop}_effective_price" for crop in self.crops]).to_numpy(dtype=float)
+            habitat = stated["habitat_price"].to_numpy(dtype=float)
+            columns += [yields * price[row], (connectivity * habitat[row])[:, None]]
+        order = np.where(positions == CENTRAL, 0, 1 + np.char.count(positions, "-"))
+        columns.append((order[:, None] == np.arange(3)).astype(float))
+        return np.column_stack(columns), np.concatenate([[0], np.cumsum(lengths)])

@@ -166,6 +166,8 @@ def test_a_graph_network_is_the_same_for_a_seed_and_takes_landscapes_of_other_cr
     both = pd.concat([rows, fewer], ignore_index=True)
     names, first = graph_probabilities(train, both, seed=3)
     assert np.array_equal(first, graph_probabilities(train, both, seed=3)[1])
+    monkeypatch.setattr("training.graph_network.AT_ONCE", 50)  # in parts
+    assert graph_probabilities(train, both, seed=3)[1] == pytest.approx(first, abs=1e-4)
     assert not np.array_equal(first, graph_probabilities(train, both, seed=4)[1])
     assert names == ["habitat", "oat"]
     assert first.sum(axis=1) == pytest.approx(1)
