@@ -8,10 +8,11 @@
 ``decision_tree``       a tree of readable size on every number in the prompt
 ``gradient_boosting``   boosted trees on the same numbers: what the fields are worth
 ``neighbour_boosting``  boosted trees on the central numbers and the neighbours of each order taken together
-``graph_network``       a graph network on the listed polygons (:mod:`training.graph_network`)
+``perceptron``          a small neural network on the central polygon and what is stated of the landscape
+``graph_network``       the same, with the listed neighbours as a graph (:mod:`training.graph_network`)
 ======================  ==================================================================================
 
-The learned ones decide for a crop only where its printed yield is above 0, as any reader would. The last two need
+The learned ones decide for a crop only where its printed yield is above 0, as any reader would. Two of them need
 prompts that show neighbours. Labels do not spread from neighbour to neighbour here: in a landscape held out as a whole
 no neighbour has one.
 """
@@ -97,9 +98,14 @@ def graph_network(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.
     """GraphSAGE on the listed polygons; None without neighbours, where there is no graph."""
     if rows["positions"].map(len).max() == 1:
         return None
-    if train["answer"].nunique() < 2:  # nothing to learn
-        return majority(train, rows)
-    return _most_probable(*graph_probabilities(train, rows, seed), rows)
+    return _graph_decisions(train, rows, seed)
+
+
+def perceptron(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray:
+    """The graph network's layers on the central polygon alone: what neighbours add is the difference to it."""
+    shown = ["positions", "yields", "connectivity"]
+    known, asked = (frame.assign(**{column: frame[column].str[:1] for column in shown}) for frame in (train, rows))
+    return _graph_decisions(known, asked, seed)
 
 
 BASELINES: Mapping[str, Callable[..., np.ndarray | None]] = {
@@ -110,6 +116,7 @@ BASELINES: Mapping[str, Callable[..., np.ndarray | None]] = {
     "decision_tree": decision_tree,
     "gradient_boosting": gradient_boosting,
     "neighbour_boosting": neighbour_boosting,
+    "perceptron": perceptron,
     "graph_network": graph_network,
 }
 
@@ -124,6 +131,12 @@ def varies(column: np.ndarray) -> bool:
     """Whether a learner's part of the rows is sure to hold two values: scikit-learn cannot bin a constant."""
     _, counts = np.unique(column[~np.isnan(column)], return_counts=True)
     return len(counts) > 1 and bool(counts.sum() - counts.max() >= FEW)
+
+
+def _graph_decisions(train: pd.DataFrame, rows: pd.DataFrame, seed: int) -> np.ndarray:
+    if train["answer"].nunique() < 2:  # nothing to learn
+        return majority(train, rows)
+    return _most_probable(*graph_probabilities(train, rows, seed), rows)
 
 
 def _together(frame: pd.DataFrame) -> pd.DataFrame:

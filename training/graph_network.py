@@ -6,14 +6,15 @@ neighbourhood, and neighbours need no label, so it decides landscapes of which i
 Nodes are the listed polygons. A direct neighbour is tied to the central polygon, one at ``N-NE`` to the direct
 neighbours at ``N`` (to the central one where none is listed there), both ways. A node holds its yields, its
 connectivity, what each class is worth there at the stated prices, its order, and everything stated of the landscape.
-Directions tell who is tied to whom and no more.
+Directions tell who is tied to whom and no more. Where a prompt lists the central polygon alone, what is left is a
+perceptron of three layers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, islice, repeat
+from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,9 @@ MOST_TRAINING_ROWS = 10_000
 """More are drawn from by the seed: an evaluation should not wait for minutes."""
 AT_ONCE = 5_000
 """Rows to decide that become graphs at a time: a landscape may have many."""
-HIDDEN, LAYERS, BATCH, STEPS, LEARNING_RATE = 64, 3, 256, 600, 3e-3
+HIDDEN, LAYERS, BATCH, LEARNING_RATE = 64, 3, 256, 3e-3
+STEPS, EPOCHS = 600, 50
+"""At most so many steps, and passes over the training rows."""
 
 
 def graph_probabilities(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> tuple[list[str], np.ndarray]:
@@ -61,14 +64,15 @@ def graph_probabilities(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) 
     known = reader.graphs(train)
     for graph, answer in zip(known, answers.tolist(), strict=True):
         graph.y = answer
-    progress = Progress("graph network", STEPS)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
+        batches = list(DataLoader(known, BATCH, shuffle=True))  # put together once: that takes longer than a step
+        steps = min(STEPS, EPOCHS * len(batches))
+        progress = Progress("neural baseline", steps)
         network = GraphSAGE(known[0].num_node_features, HIDDEN, LAYERS, len(names), dropout=0.1)
         optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, weight_decay=1e-4)
-        slowing = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
-        batches = DataLoader(known, BATCH, shuffle=True)
-        for step, batch in enumerate(islice(chain.from_iterable(repeat(batches)), STEPS), start=1):
+        slowing = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        for step, batch in enumerate(islice(cycle(batches), steps), start=1):
             scores = network(batch.x, batch.edge_index)[batch.ptr[:-1]]  # the central polygon is a graph's first
             optimizer.zero_grad()
             torch.nn.functional.cross_entropy(scores, batch.y).backward()
