@@ -25,7 +25,8 @@ def evaluate(
         typer.Argument(
             metavar="RUN...",
             help="Folders that `landoracle train` wrote, or models; NAME=FOLDER gives one a name. Runs whose names "
-            "differ in their last number alone are also reported as mean and range.",
+            "differ in their last number alone are also reported as mean and range. A run that was trained to answer "
+            "without thinking is asked for the answer alone.",
         ),
     ],
     dataset: DatasetArgument,
@@ -53,6 +54,9 @@ def evaluate(
     Completions are kept: an interrupted evaluation goes on where it was.
 
     Example: `landoracle evaluate runs/mine dataset --plans plans`
+
+    With controls: `landoracle evaluate grpo-1=runs/mine-1/grpo grpo-2=runs/mine-2/grpo bare-1=runs/bare-1/sft
+    bare-2=runs/bare-2/sft base=runs/base dataset --out compared`
     """
     from pipeline.report import write_run_report
     from pipeline.runs import models_of, named, own_profile
@@ -119,6 +123,7 @@ def compare(
         typer.echo(json.dumps(found, indent=2))
         return
     out.print("; ".join(f"{name}: {model}" for name, model in found["models"].items()))
+    _say_stopped(found["records"])
     for split, by_run in found["runs"].items():
         table = _table("run", "right", "95 % rows", "95 % blocks", "MCC", "format", "tokens", "rows", title=split)
         for name, run in by_run.items():
@@ -180,13 +185,25 @@ def _say(evaluation: dict[str, Any]) -> None:
                     f"{repaired['changed']:,}" if repaired else "",
                 )
         out.print(table)
-    for group in evaluation["seeds"]:
-        for split, figures in group["figures"].items():
-            of = figures["accuracy"]
-            out.print(
-                f"{group['name']} ({len(group['runs'])} seeds) on {split}: accuracy {of['mean']:.1%}, "
-                f"{of['low']:.1%} to {of['high']:.1%}"
-            )
+    for split, lines in evaluation["over_seeds"].items():
+        table = _table("over seeds", "right", "range", "less the best", "95 % blocks", "p blocks", "seeds", title=split)
+        for line in lines:
+            of, test, seeds = line["accuracy"], line["against_best"], len(line["runs"])
+            spread = f"{100 * of['low']:.1f}-{100 * of['high']:.1f}" if seeds > 1 else ""
+            beside = ["", "", ""]
+            if test:
+                bounds = test["block_bootstrap"]
+                between = f"{100 * bounds['low']:+.1f} to {100 * bounds['high']:+.1f}"
+                beside = [f"{test['difference']:+.1%}", between, f"{test['block_permutation_p']:.3g}"]
+            table.add_row(line["name"].replace("_", " "), f"{of['mean']:.1%}", spread, *beside, str(seeds))
+        out.print(table)
+    _say_stopped(evaluation["records"])
+
+
+def _say_stopped(records: dict[str, Any]) -> None:
+    for name, record in records.items():
+        if record["stopped"]:
+            out.print(f"{name} was {record['stopped']}", style="yellow")
 
 
 def _percent(share: float | None) -> str:

@@ -67,7 +67,7 @@ def write_run_report(
         Where there is no evaluation of a model, or no dataset.
     """
     found, manifest = _read(evaluation / EVALUATION), _read(dataset / "manifest.json")
-    if "best" not in found:
+    if "records" not in found:
         raise TrainingError(f"{evaluation} was written by an earlier version: run `landoracle evaluate` again")
     if not found["models"]:
         raise TrainingError(f"{evaluation} holds an evaluation of baselines alone: a report is about a run")
@@ -90,6 +90,9 @@ def write_run_report(
         "reasoning": found["reasoning"],
         "detectors": _detectors(),
         "seeds": found["seeds"],
+        "over_seeds": {s: found["over_seeds"][s] for s in _ordered(found["over_seeds"])},
+        "stopped": {name: record["stopped"] for name, record in found["records"].items() if record["stopped"]},
+        "other_style": _in_other_style(found, manifest),
         "completions": ten_completions(evaluation, model, split),
         "prompts": {name: record["prompts"] for name, record in manifest["splits"].items()},
         "variant": manifest["prompts"],
@@ -103,7 +106,7 @@ def write_run_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["percent"] = lambda share: "" if share is None else f"{100 * share:.1f} %"
+    environment.filters["percent"] = lambda share: "" if share is None else f"{100 * share:.1f}\u00a0%"
     environment.filters["words"] = lambda name: str(name).replace("_", " ")
     pictures = {"curves": curves(models), "maps": maps(evaluation, model, plans)}
     page = environment.get_template("report.html.j2").render(figures=figures, pictures=pictures)
@@ -147,6 +150,15 @@ def _accuracy(found: dict[str, Any], split: str) -> dict[str, dict[str, Any]]:
     return table
 
 
+def _in_other_style(found: dict[str, Any], manifest: dict[str, Any]) -> dict[str, list[str]]:
+    """Models that were asked in another style than that of the dataset's prompts, by style."""
+    styles: dict[str, list[str]] = {}
+    for name, record in found["records"].items():
+        if record["style"] != manifest["prompts"]["style"]:
+            styles.setdefault(record["style"], []).append(name)
+    return styles
+
+
 def _headline(found: dict[str, Any], model: str, split: str, ceiling: dict[str, Any] | None) -> str:
     of = found["models"][model][split]
     text = (
@@ -169,9 +181,13 @@ def _plan_sentence(plans: list[dict[str, Any]]) -> str:
     missed = sum(bool(one["missed"]) for one in plans)
     shares = [one["share"] for one in repaired]
     changed = sum(one["changed"] for one in repaired) / sum(one["polygons"] for one in plans)
+    after = f"after the smallest repair ({changed:.1%} of the polygons)"
+    if len(plans) == 1:
+        did = "misses" if missed else "meets"
+        return f" Its plan of a landscape {did} the supply floors; {after} it reaches {shares[0]:.1%} of the optimum."
     return (
-        f" Its plans of {len(plans)} whole landscape(s) miss supply floors in {missed}; after the smallest repair "
-        f"({changed:.1%} of the polygons) they reach {min(shares):.1%} to {max(shares):.1%} of the optimum."
+        f" Of its plans of {len(plans)} whole landscapes {missed} miss supply floors; {after} they reach "
+        f"{min(shares):.1%} to {max(shares):.1%} of the optimum."
     )
 
 

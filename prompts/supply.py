@@ -45,8 +45,8 @@ class Supply:
 def announced_supply(landscape: Landscape, solution: Solution, *, pad: bool) -> Supply:
     """Floors and reference supply of a solved landscape, printed with or without zeros in front."""
     return Supply(
-        floor=_whole_tonnes(solution.floor_t, pad=pad),
-        reference=_whole_tonnes(reference_supply_t(landscape, solution.config), pad=pad),
+        floor=whole_tonnes(solution.floor_t, pad=pad),
+        reference=whole_tonnes(reference_supply_t(landscape, solution.config), pad=pad),
         of_current=_of_current(landscape, solution.config),
     )
 
@@ -65,6 +65,7 @@ def _of_current(landscape: Landscape, config: GLMConfig) -> bool:
     return landscape.current is not None and config.floor_kind is not FloorKind.POTENTIAL
 
 
-def _whole_tonnes(tonnes: np.ndarray, *, pad: bool) -> Printed:
+def whole_tonnes(tonnes: np.ndarray, *, pad: bool) -> Printed:
+    """Tonnes as a prompt prints them, with or without zeros in front."""
     text = [f"{t:0{WIDTH}.0f}" if pad else f"{t:.0f}" for t in np.asarray(tonnes, dtype=float).tolist()]
     return Printed(np.array(text, dtype=object), np.array(text, dtype=float))

@@ -57,6 +57,7 @@ class ArmResult:
     split: str
     rows: int
     landscapes: int
+    seeds: tuple[int, ...]
     accuracy: tuple[float, ...]
     """By seed."""
     format_share: tuple[float, ...]
@@ -176,6 +177,7 @@ def _arm(
         split=split,
         rows=len(first),
         landscapes=first["landscape"].nunique(),
+        seeds=tuple(seeds),
         accuracy=tuple(float(decided[run.name]["correct"].mean()) for run in mine),
         format_share=tuple(float(decided[run.name]["well_formed"].mean()) for run in mine),
         stopped=tuple(records[run.name].get("stopped") for run in mine),
@@ -234,7 +236,8 @@ def _difference(found: Difference | None) -> str:
 
 
 def _notes(arm: ArmResult) -> str:
-    notes = [f"seed {seed} {reason.partition('. ')[0]}" for seed, reason in enumerate(arm.stopped) if reason]
+    stopped = zip(arm.seeds, arm.stopped, strict=True)
+    notes = [f"seed {seed} {reason.partition('. ')[0]}" for seed, reason in stopped if reason]
     if min(arm.format_share) < 0.995:
         notes.append(f"well-formed {np.mean(arm.format_share):.1%}")
     if arm.signal:

@@ -8,10 +8,13 @@
 ``decision_tree``       a tree of readable size on every number in the prompt
 ``gradient_boosting``   boosted trees on the same numbers: what the fields are worth
 ``neighbour_boosting``  boosted trees on the central numbers and the neighbours of each order taken together
+``perceptron``          a small neural network on the central polygon and what is stated of the landscape
+``graph_network``       the same, with the listed neighbours as a graph (:mod:`training.graph_network`)
 ======================  ==================================================================================
 
-The learned ones decide for a crop only where its printed yield is above 0, as any reader would. Labels do not spread
-from neighbour to neighbour here: in a landscape held out as a whole no neighbour has one.
+The learned ones decide for a crop only where its printed yield is above 0, as any reader would. Two of them need
+prompts that show neighbours. Labels do not spread from neighbour to neighbour here: in a landscape held out as a whole
+no neighbour has one.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import pandas as pd
 from oracle.landscape import HABITAT
 from prompts.features import feature_table
 from prompts.neighbourhood import CENTRAL
+from training.graph_network import graph_probabilities
 from training.summary_features import margin_table, neighbour_table
 
 Baseline = Callable[[pd.DataFrame, pd.DataFrame, int], np.ndarray]
@@ -90,6 +94,20 @@ def neighbour_boosting(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -
     return _fitted(_boosting, _together, train, rows, seed)
 
 
+def graph_network(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray | None:
+    """GraphSAGE on the listed polygons; None without neighbours, where there is no graph."""
+    if rows["positions"].map(len).max() == 1:
+        return None
+    return _graph_decisions(train, rows, seed)
+
+
+def perceptron(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray:
+    """The graph network's layers on the central polygon alone: what neighbours add is the difference to it."""
+    shown = ["positions", "yields", "connectivity"]
+    known, asked = (frame.assign(**{column: frame[column].str[:1] for column in shown}) for frame in (train, rows))
+    return _graph_decisions(known, asked, seed)
+
+
 BASELINES: Mapping[str, Callable[..., np.ndarray | None]] = {
     "majority": majority,
     "barren_habitat": barren_habitat,
@@ -98,6 +116,8 @@ BASELINES: Mapping[str, Callable[..., np.ndarray | None]] = {
     "decision_tree": decision_tree,
     "gradient_boosting": gradient_boosting,
     "neighbour_boosting": neighbour_boosting,
+    "perceptron": perceptron,
+    "graph_network": graph_network,
 }
 
 
@@ -111,6 +131,12 @@ def varies(column: np.ndarray) -> bool:
     """Whether a learner's part of the rows is sure to hold two values: scikit-learn cannot bin a constant."""
     _, counts = np.unique(column[~np.isnan(column)], return_counts=True)
     return len(counts) > 1 and bool(counts.sum() - counts.max() >= FEW)
+
+
+def _graph_decisions(train: pd.DataFrame, rows: pd.DataFrame, seed: int) -> np.ndarray:
+    if train["answer"].nunique() < 2:  # nothing to learn
+        return majority(train, rows)
+    return _most_probable(*graph_probabilities(train, rows, seed), rows)
 
 
 def _together(frame: pd.DataFrame) -> pd.DataFrame:
@@ -139,7 +165,7 @@ def _fitted(
     rows: pd.DataFrame,
     seed: int,
 ) -> np.ndarray:
-    """Fit, and of the classes that can be there take the most probable; habitat where none of them was learned."""
+    """Fit on the training rows and decide the others."""
     if len(train) > MOST_TRAINING_ROWS:
         train = train.sample(n=MOST_TRAINING_ROWS, random_state=seed)
     if train["answer"].nunique() < 2:  # nothing to learn
@@ -151,7 +177,11 @@ def _fitted(
     if not some.any():
         return majority(train, rows)
     model = model_for(train, seed).fit(known, train["answer"].to_numpy(dtype=str))
-    names = [str(c) for c in model.classes_]
+    return _most_probable([str(c) for c in model.classes_], model.predict_proba(asked), rows)
+
+
+def _most_probable(names: list[str], probabilities: np.ndarray, rows: pd.DataFrame) -> np.ndarray:
+    """Of the classes that can be there the most probable; habitat where none of them was learned."""
     possible = np.array(
         [
             [name == HABITAT or (name in classes and yields[0][classes.index(name)] > 0) for name in names]
@@ -159,7 +189,7 @@ def _fitted(
         ],
         dtype=bool,
     )
-    likely = np.where(possible, model.predict_proba(asked), -1.0)
+    likely = np.where(possible, probabilities, -1.0)
     decisions = np.array(names, dtype=object)[likely.argmax(axis=1)]
     decisions[~possible.any(axis=1)] = HABITAT
     return decisions

@@ -2,13 +2,16 @@
 
 A number that a completion cites is changed in the prompt, against the answer: the answered class's yield (of habitat,
 the connectivity) is halved, or else a cited rival's is doubled. The prompt is rendered again and the model answers
-again. A model that reads its decision off the numbers moves; one that decorates its answer with them does not.
+again. A model that reads its decision off the numbers moves; one that decorates its answer with them does not. What the
+prompt states of the whole landscape stays as it is: without the areas, nobody can tell from the prompt how much of the
+reference supply a single polygon is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +24,7 @@ from prompts.neighbourhood import CENTRAL, Neighbourhoods
 from prompts.numbers import Printed, printed
 from prompts.prices import PRICE_DECIMALS, Prices
 from prompts.render import Message, render
+from prompts.supply import Supply, whole_tonnes
 from training.figures import Interval, wilson
 from training.reasoning import think_block
 from training.turn import read_turn
@@ -86,18 +90,14 @@ def cited_edits(
         subject = _subject(completion, answer, facts)
         if answer is None or subject is None:
             continue
-        if rendered(facts, config) != row["prompt"]:
-            raise DatasetError(
-                f"prompt {row['prompt_id']!r} is not what its row renders to: take the configuration and the templates "
-                "that the dataset was built with"
-            )
+        of_current = _reference_of_current(row, facts, config)
         factor = 0.5 if subject == answer else 2.0
         before, changed = _changed(facts, subject, factor, config)
         after = _central(changed, subject)
         if after == before:
             continue
         flips = _worth_flips(facts, changed)
-        edits.append(Edit(i, subject, before, after, rendered(changed, config), facts.classes, flips))
+        edits.append(Edit(i, subject, before, after, rendered(changed, config, of_current), facts.classes, flips))
     return edits
 
 
@@ -154,8 +154,11 @@ def cited_figures(
     )
 
 
-def rendered(facts: Facts, config: PromptConfig) -> list[Message]:
-    """The chat messages that state these facts (:func:`prompts.render.render`)."""
+def rendered(facts: Facts, config: PromptConfig, of_current: bool = False) -> list[Message]:
+    """The chat messages that state these facts (:func:`prompts.render.render`).
+
+    ``of_current`` says where the reference supply comes from (:class:`prompts.supply.Supply`).
+    """
     n, pad = len(facts.positions), config.layout is Layout.COMPACT
     text = [f"{e:.{config.connectivity_digits}f}" for e in facts.connectivity.tolist()]
     shown = Neighbourhoods(
@@ -168,6 +171,7 @@ def rendered(facts: Facts, config: PromptConfig) -> list[Message]:
         member=np.arange(1, n),
         position=np.array(facts.positions[1:], dtype=object),
         prices=_prices(facts, pad),
+        supply=_supply(facts, pad, of_current),
     )
     return render(shown, config, np.array([0]))[0]
 
@@ -185,6 +189,24 @@ def _prices(facts: Facts, pad: bool) -> Prices | None:
         effective=printed(facts.effective_price, PRICE_DECIMALS, pad=pad),
         habitat=printed(np.array(facts.habitat_price), PRICE_DECIMALS, pad=pad),
         adjacency=printed(np.array(facts.adjacency_price or 0.0), PRICE_DECIMALS, pad=pad),
+    )
+
+
+def _supply(facts: Facts, pad: bool, of_current: bool) -> Supply | None:
+    if facts.floor_t is None or facts.reference_supply_t is None:
+        return None
+    floor, reference = (whole_tonnes(t, pad=pad) for t in (facts.floor_t, facts.reference_supply_t))
+    return Supply(floor=floor, reference=reference, of_current=of_current)
+
+
+def _reference_of_current(row: Mapping[str, Any], facts: Facts, config: PromptConfig) -> bool:
+    """Where the reference supply comes from: no column says it, but the row's prompt does."""
+    for of_current in (False, True):
+        if rendered(facts, config, of_current) == row["prompt"]:
+            return of_current
+    raise DatasetError(
+        f"prompt {row['prompt_id']!r} is not what its row renders to: take the configuration and the templates "
+        "that the dataset was built with"
     )
 
 

@@ -18,6 +18,7 @@ import pandas as pd
 from oracle.errors import TrainingError, name_some
 from training.decision_figures import SplitFigures, split_figures
 from training.evaluate import EVALUATION, PREDICTIONS, Comparison
+from training.model_record import ModelRecord
 from training.paired import paired
 
 
@@ -36,6 +37,8 @@ class RunComparison:
 
     models: dict[str, str]
     """The model compared, by run: the last one that its evaluation names."""
+    records: dict[str, ModelRecord]
+    """What the run of each says about it, by run."""
     left_out: dict[str, dict[str, int]]
     """By split and run, rows that not all runs decided."""
     runs: dict[str, dict[str, RunFigures]]
@@ -66,9 +69,10 @@ def compare(evaluations: Mapping[str, Path], *, seed: int = 0) -> RunComparison:
     if len(evaluations) < 2:
         raise TrainingError("a comparison needs at least two runs: give the folders of both")
     models: dict[str, str] = {}
+    records: dict[str, ModelRecord] = {}
     tables: dict[str, pd.DataFrame] = {}
     for name, folder in evaluations.items():
-        models[name], tables[name] = _read(folder)
+        models[name], records[name], tables[name] = _read(folder)
     common = set.intersection(*(set(t.index) for t in tables.values()))
     if not common:
         raise TrainingError(
@@ -89,6 +93,7 @@ def compare(evaluations: Mapping[str, Path], *, seed: int = 0) -> RunComparison:
     splits = sorted({split for split, _ in order})
     return RunComparison(
         models=models,
+        records=records,
         left_out={
             split: {
                 n: sum(s == split for s, _ in t.index) - sum(s == split for s, _ in order) for n, t in tables.items()
@@ -105,18 +110,19 @@ def compare(evaluations: Mapping[str, Path], *, seed: int = 0) -> RunComparison:
     )
 
 
-def _read(folder: Path) -> tuple[str, pd.DataFrame]:
+def _read(folder: Path) -> tuple[str, ModelRecord, pd.DataFrame]:
     missing = [name for name in (EVALUATION, PREDICTIONS) if not (folder / name).is_file()]
     if missing:
         raise TrainingError(f"{folder} lacks {', '.join(missing)}: run `landoracle evaluate RUN DATASET` first")
-    models = list(json.loads((folder / EVALUATION).read_text(encoding="utf-8"))["models"])
-    if not models:
+    evaluation = json.loads((folder / EVALUATION).read_text(encoding="utf-8"))
+    if not evaluation["models"]:
         raise TrainingError(f"{folder} holds an evaluation of baselines alone: evaluate a run")
-    table = pd.read_parquet(folder / PREDICTIONS)
-    if "regret" not in table:
+    if "records" not in evaluation:
         raise TrainingError(f"{folder} was written by an earlier version: run `landoracle evaluate` again")
-    table = table[table["model"] == models[-1]]
-    return models[-1], table.set_index(["split", "prompt_id"], drop=False)
+    model = list(evaluation["models"])[-1]
+    table = pd.read_parquet(folder / PREDICTIONS)
+    table = table[table["model"] == model].set_index(["split", "prompt_id"], drop=False)
+    return model, ModelRecord(**evaluation["records"][model]), table
 
 
 def _figures(table: pd.DataFrame, seed: int) -> RunFigures:

@@ -1,8 +1,9 @@
 """Evaluation: how much of the oracle a model learned, on prompts that it never saw, beside every baseline.
 
 Every model and baseline decides the same rows: per split at most ``max_rows``, drawn by the seed, greedily decoded; and
-every polygon of some held-out landscapes, for the worth of the whole plan. Decision accuracy is kept apart from reward:
-reward can rise on format and repetition alone.
+every polygon of some held-out landscapes, for the worth of the whole plan. A model that was trained to answer without
+thinking is asked for the answer alone, about the same rows. Decision accuracy is kept apart from reward: reward can
+rise on format and repetition alone.
 
 ========================  ==================================================================================
 ``predictions.parquet``   a row per model and prompt: completion, decision, format, rewards, votes, regret
@@ -27,19 +28,21 @@ import pandas as pd
 
 from oracle.errors import TrainingError
 from oracle.files import write_atomically, write_text
-from prompts.config import PromptConfig
+from prompts.config import PromptConfig, Style
 from prompts.source import Source
+from training.asked import Asked
 from training.baselines import decide_with_baselines
 from training.config import TrainingConfig
 from training.decision_figures import SplitFigures, split_figures
 from training.decision_regret import regrets
 from training.model_decisions import ModelDecisions, decide
+from training.model_record import ModelRecord, model_record
 from training.paired import Paired, paired
 from training.plan_worth import DecidedPlan, PlanWorth, decided_plan, plan_rows
 from training.progress import Progress
 from training.reasoning_figures import ReasoningFigures
 from training.run import installed_versions, locked, weights_sha256
-from training.seeds import SeedGroup, seed_groups
+from training.seeds import SeedGroup, SeedLine, seed_groups, seed_table
 from training.trainer import drawn, use_threads
 from training.votes import VoteFigures, vote_figures
 
@@ -71,6 +74,10 @@ class Evaluation:
     plans: tuple[PlanWorth, ...]
     reasoning: dict[str, ReasoningFigures]
     seeds: tuple[SeedGroup, ...]
+    over_seeds: dict[str, tuple[SeedLine, ...]]
+    """By split, everybody's mean over seeds beside the best; empty where no run has a second seed."""
+    records: dict[str, ModelRecord]
+    """Of each model, from its run."""
     weights_sha256: dict[str, str]
     plan_landscapes: dict[str, str]
     """SHA-256 of the landscapes decided whole."""
@@ -105,7 +112,8 @@ def evaluate(
         Finished runs, or weights, by the name they are reported under, e.g. ``{"sft": ..., "grpo": ...}``; may be
         empty.
     config : TrainingConfig
-        Its ``evaluation``, ``rewards``, ``model`` and ``seed``.
+        Its ``evaluation``, ``rewards``, ``model`` and ``seed``. The style of the turns is that of each model's own run,
+        and the dataset's for weights that were not trained here.
     out : Path
         Folder of the files.
     dataset_sha256 : str
@@ -124,18 +132,22 @@ def evaluate(
     ------
     TrainingError
         Where no row is held out, or a model cannot be read.
+    DatasetError
+        Where the prompts are of another version and cannot be asked in a model's style.
     """
     out = Path(out).absolute()
     rows = evaluation_rows(frame, config)
     plans = list(plans)[: config.evaluation.plan_landscapes]
     whole = {plan.landscape.name: plan_rows(frame, plan) for plan in plans}
     asked = pd.concat([rows, *whole.values()]).drop_duplicates("prompt_id", ignore_index=True)
+    questions = Asked(rows, asked, config, prompts, pairs)
     known = dict(optimum or {}) | {p.landscape.name: (p.solution.objective, len(p.landscape)) for p in plans}
     with locked(out):
         use_threads(config.threads)
+        records = {name: model_record(path, Style(frame["style"].iloc[0])) for name, path in models.items()}
+        in_style = {style: questions.in_style(Style(style)) for style in {record.style for record in records.values()}}
         written = {
-            name: decide(name, path, rows, asked, config, out / COMPLETIONS, prompts=prompts, pairs=pairs)
-            for name, path in models.items()
+            name: decide(name, path, in_style[records[name].style], out / COMPLETIONS) for name, path in models.items()
         }
         decided = {name: one.decision for name, one in written.items()}
         train = frame[frame["split"] == "train"]
@@ -150,6 +162,7 @@ def evaluate(
             }
             for name, table in tables.items()
         }
+        groups = seed_groups(models, figures)
         priced = _priced(plans, whole, decided, config.evaluation.repair_s)
         best = _best(figures, list(map(str, sorted(rows["split"].unique()))))
         evaluation = Evaluation(
@@ -160,7 +173,9 @@ def evaluate(
             votes={name: _votes(tables[name], config.seed) for name in written if config.evaluation.samples},
             plans=tuple(one.worth for one in priced),
             reasoning={name: one.reasoning for name, one in written.items()},
-            seeds=seed_groups(models, figures),
+            seeds=groups,
+            over_seeds=seed_table(groups, tables, seed=config.seed) if groups else {},
+            records=records,
             weights_sha256={name: weights_sha256(Path(path)) for name, path in models.items()},
             plan_landscapes={plan.landscape.name: plan.landscape.sha256 for plan in plans},
             dataset_sha256=dataset_sha256,

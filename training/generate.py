@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import numpy as np
 
 from training.encode import prompt_ids
 from training.progress import Progress
+from training.shared_prefix import LEAST_SAVED, can_share, read_once, saved_share
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -45,6 +47,9 @@ class Writer:
         Where a completion is cut.
     temperature : float
         0 = greedy; else sampled from the whole distribution (no top-p, no top-k).
+    least_saved : float
+        What a batch's prompts have in common is read once where that saves this share of their tokens
+        (:mod:`training.shared_prefix`).
     """
 
     def __init__(
@@ -54,11 +59,13 @@ class Writer:
         *,
         max_new_tokens: int,
         temperature: float = 0.0,
+        least_saved: float = LEAST_SAVED,
     ) -> None:
         import torch
         from transformers import GenerationConfig
 
         self._model, self._tokenizer = model, tokenizer
+        self._least_saved = least_saved if can_share(model) else math.inf
         self._ends = torch.tensor(_end_tokens(model, tokenizer))
         self._settings = GenerationConfig(
             max_new_tokens=max_new_tokens,
@@ -73,11 +80,14 @@ class Writer:
         import torch
 
         self._model.eval()
-        padded = self._tokenizer.pad({"input_ids": list(ids)}, padding_side="left", return_tensors="pt")
-        padded = padded.to(self._model.device)
         with torch.inference_mode():
-            written = self._model.generate(**padded, generation_config=self._settings)
-        written = written[:, padded["input_ids"].shape[1] :].cpu()
+            if saved_share(ids) >= self._least_saved:
+                begun = read_once(self._model, ids, self._tokenizer.pad_token_id)
+            else:
+                begun = self._tokenizer.pad({"input_ids": list(ids)}, padding_side="left", return_tensors="pt")
+                begun = begun.to(self._model.device)
+            written = self._model.generate(**begun, generation_config=self._settings)
+        written = written[:, begun["input_ids"].shape[1] :].cpu()
         ended = torch.isin(written, self._ends)
         finished = ended.any(dim=1)
         lengths = torch.where(finished, ended.int().argmax(dim=1) + 1, written.shape[1]).tolist()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from prompts.config import PromptConfig
+from training.asked import Asked
 from training.completion_cache import CompletionCache
 from training.config import TrainingConfig, profile_rewards
 from training.encode import template_prefill
@@ -32,17 +32,7 @@ class ModelDecisions:
     reasoning: ReasoningFigures
 
 
-def decide(
-    name: str,
-    path: Path,
-    rows: pd.DataFrame,
-    asked: pd.DataFrame,
-    config: TrainingConfig,
-    cache: Path,
-    *,
-    prompts: PromptConfig | None,
-    pairs: pd.DataFrame | None,
-) -> ModelDecisions:
+def decide(name: str, path: Path, asked: Asked, cache: Path) -> ModelDecisions:
     """Load a model and let it decide.
 
     Parameters
@@ -51,15 +41,10 @@ def decide(
         For the progress lines.
     path : Path
         Folder of the weights.
-    rows : DataFrame
-        n rows that are evaluated.
-    asked : DataFrame
-        These first, then further rows whose decision alone counts.
-    config : TrainingConfig
+    asked : Asked
+        In the model's style.
     cache : Path
         Folder of completions already written.
-    prompts, pairs
-        For the reasoning (:func:`training.reasoning_figures.reasoning_figures`).
 
     Raises
     ------
@@ -68,6 +53,7 @@ def decide(
     """
     import torch
 
+    rows, config = asked.rows, asked.config
     tokenizer = load_tokenizer(path)
     model = load_model(path, config.model)
     if torch.cuda.is_available():
@@ -81,8 +67,8 @@ def decide(
     def read(texts: Sequence[str], classes: Sequence[Sequence[str]]) -> list[Any]:
         return [read_turn(t, c, prefill, thinks=config.thinks) for t, c in zip(texts, classes, strict=True)]
 
-    written = [one for (one,) in kept.completions(list(asked["prompt"]), label=f"evaluate {name}")]
-    turns = read([one.text for one in written], list(asked["classes"]))
+    written = [one for (one,) in kept.completions(list(asked.everything["prompt"]), label=f"evaluate {name}")]
+    turns = read([one.text for one in written], list(asked.everything["classes"]))
     n = len(rows)
     texts = [one.text for one in written[:n]]
     columns = {str(c): list(rows[c]) for c in rows if c != "prompt"} | {"regret": list(rows["regret_low"])}
@@ -97,7 +83,7 @@ def decide(
         }
     )
     writing["votes"] = _votes(name, rows, config, kept, read)
-    decision = pd.Series([t.decision for t in turns], index=asked["prompt_id"], dtype=object)
+    decision = pd.Series([t.decision for t in turns], index=asked.everything["prompt_id"], dtype=object)
 
     def generate(some: Sequence[Any]) -> list[str]:
         return [one.text for (one,) in kept.completions(some, label=f"edited prompts {name}")]
@@ -107,9 +93,9 @@ def decide(
         writing.assign(decision=decision.to_numpy()[:n]),
         generate,
         prefill,
-        prompts=prompts,
+        prompts=asked.prompts,
         cited_rows=settings.cited_rows,
-        pairs=pairs,
+        pairs=asked.pairs,
         thinks=config.thinks,
         seed=config.seed,
     )

@@ -1,21 +1,26 @@
-"""The same run with several seeds: mean and range of its figures.
+"""The same run with several seeds: mean and range of its figures, and everybody beside the best by their means.
 
 Runs belong together when their names are equal but for their last number (``mine-1``, ``mine-2``) and their records
-(``run.json``) agree in stage, dataset and every setting but the seed.
+(``run.json``) agree in stage, dataset and every setting but the seed. A run compared with the best stands for all of
+its seeds: per row, the share of seeds that decided it rightly is taken, so that one lucky seed is no difference. The
+test asks whether the difference holds on other blocks, for these seeds; how much seeds matter is the range.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from training.decision_figures import SplitFigures
+from training.figures import Interval, block_bootstrap
+from training.paired import block_permutation
 from training.run import RUN
 
 FIGURES = ("accuracy", "balanced_accuracy", "macro_f1", "mcc")
@@ -42,6 +47,58 @@ class SeedGroup:
     """By split, then by figure."""
 
 
+@dataclass(frozen=True)
+class SeedDifference:
+    """Mean accuracy less that of the best, on the same rows."""
+
+    difference: float
+    block_bootstrap: Interval
+    block_permutation_p: float
+
+
+@dataclass(frozen=True)
+class SeedLine:
+    """A group of seeds, a single model or a baseline on one split."""
+
+    name: str
+    runs: tuple[str, ...]
+    """Its seeds; of a single model or a baseline itself alone."""
+    accuracy: Spread
+    against_best: SeedDifference | None
+    """None of the best itself."""
+
+
+def seed_table(
+    groups: Sequence[SeedGroup], tables: Mapping[str, pd.DataFrame], *, seed: int = 0
+) -> dict[str, tuple[SeedLine, ...]]:
+    """By split, everybody's mean over seeds, the best first.
+
+    Parameters
+    ----------
+    groups : sequence of SeedGroup
+        Whoever is in none stands alone.
+    tables : mapping of str to DataFrame
+        Predictions of every model and baseline on the same rows: ``split``, ``block`` and ``correct``.
+    seed : int
+        Of bootstraps and permutations.
+    """
+    grouped = {name for group in groups for name in group.runs}
+    deciders = {group.name: group.runs for group in groups} | {n: (n,) for n in tables if n not in grouped}
+    some = next(iter(tables.values()))
+    return {
+        str(split): _lines(
+            {
+                name: np.array([tables[run].loc[rows.index, "correct"].to_numpy(dtype=float) for run in runs])
+                for name, runs in deciders.items()
+            },
+            deciders,
+            rows["block"].to_numpy(dtype=str),
+            seed,
+        )
+        for split, rows in some.groupby("split", sort=True)
+    }
+
+
 def seed_groups(models: Mapping[str, Path], figures: Mapping[str, dict[str, SplitFigures]]) -> tuple[SeedGroup, ...]:
     """The groups of at least two runs among the models evaluated.
 
@@ -64,6 +121,30 @@ def seed_groups(models: Mapping[str, Path], figures: Mapping[str, dict[str, Spli
     )
 
 
+def _lines(
+    correct: Mapping[str, np.ndarray], runs: Mapping[str, tuple[str, ...]], block: np.ndarray, seed: int
+) -> tuple[SeedLine, ...]:
+    """``correct``: (seeds, rows) of each decider."""
+    share = {name: of.mean(axis=0) for name, of in correct.items()}
+    ranked = sorted(share, key=lambda name: -share[name].mean())
+    best = share[ranked[0]]
+    return tuple(
+        SeedLine(
+            name=name,
+            runs=tuple(runs[name]),
+            accuracy=_spread(correct[name].mean(axis=1)),
+            against_best=None
+            if name == ranked[0]
+            else SeedDifference(
+                difference=float((share[name] - best).mean()),
+                block_bootstrap=block_bootstrap(share[name] - best, block, seed=seed),
+                block_permutation_p=block_permutation(best, share[name], block, seed=seed),
+            ),
+        )
+        for name in ranked
+    )
+
+
 def _record(folder: Path) -> str | None:
     path = folder / RUN
     if not path.is_file():
@@ -77,5 +158,9 @@ def _spreads(runs: list[dict[str, SplitFigures]]) -> dict[str, dict[str, Spread]
     found: dict[str, dict[str, Spread]] = {}
     for split in runs[0]:
         values = {name: np.array([getattr(run[split], name) for run in runs]) for name in FIGURES}
-        found[split] = {name: Spread(float(v.mean()), float(v.min()), float(v.max())) for name, v in values.items()}
+        found[split] = {name: _spread(v) for name, v in values.items()}
     return found
+
+
+def _spread(values: np.ndarray) -> Spread:
+    return Spread(float(values.mean()), float(values.min()), float(values.max()))

@@ -219,6 +219,25 @@ def test_a_browser_shows_it_on_a_phone_and_prints_it(made: Made, tmp_path: Path)
     assert pdf.read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_every_table_fits_on_printed_paper_and_the_maps_are_legible_on_a_phone(made: Made) -> None:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 680, "height": 980})  # A4 within its margins, CSS pixels
+        page.emulate_media(media="print")
+        page.goto((made.evaluation / "report.html").as_uri())
+        widths = page.evaluate("[...document.querySelectorAll('table, img')].map(one => one.scrollWidth)")
+        assert len(widths) > 8
+        assert max(widths) <= 680
+        assert page.evaluate("document.documentElement.scrollWidth") <= 680
+        page.emulate_media(media="screen")
+        page.set_viewport_size({"width": 360, "height": 740})
+        assert min(page.evaluate("[...document.querySelectorAll('.map')].map(one => one.clientWidth)")) >= 600
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360  # they scroll by themselves
+        browser.close()
+
+
 def test_runs_of_several_seeds_and_their_comparison(made: Made, tmp_path: Path) -> None:
     out = tmp_path / "both"
     more = ("--set", "evaluation.samples=0", "--set", "evaluation.cited_rows=0", "--out", out)

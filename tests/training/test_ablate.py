@@ -161,5 +161,7 @@ def test_results_name_intervals_baselines_and_stopped_runs(tmp_path: Path) -> No
     assert "| `sft_grpo` | then GRPO | 2 | 75.0% (50.0% to 100.0%) | +37.5 [+25.0, +50.0]; seeds +25.0, +50.0" in page
     assert "seed 1 stopped by the guard after step 5: kl 1.01 is above guard.max_kl 1" in page
     assert json.loads((tmp_path / "results.json").read_text())["arms"][1]["stopped"][0] is None
+    results(tmp_path, [run for run in runs if run.seed == 1])  # of the first seed nothing is left
+    assert "seed 1 stopped by the guard" in (tmp_path / "results.md").read_text()
     with pytest.raises(TrainingError, match="no decisions of sft-2, sft_grpo-2"):
         results(tmp_path, runs_of(["sft_grpo"], seeds=3))

@@ -13,11 +13,16 @@ from training.baselines import (
     barren_habitat,
     decide_with_baselines,
     gradient_boosting,
+    graph_network,
     largest_value,
     largest_yield,
     majority,
     neighbour_boosting,
+    perceptron,
 )
+from training.graph_network import graph_probabilities, ties
+
+OF_NEIGHBOURS = {"neighbour_boosting", "graph_network"}
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +69,7 @@ def test_no_baseline_decides_for_what_the_landscape_does_not_grow(split: tuple[p
         effective_price=[[p[1]] for p in rows["effective_price"].head(30)],
     )
     decided = decide_with_baselines(train, fewer)
-    assert set(decided) == set(BASELINES) - {"neighbour_boosting"}  # these prompts show no neighbours
+    assert set(decided) == set(BASELINES) - OF_NEIGHBOURS  # these prompts show none
     for decisions in decided.values():
         assert set(decisions) <= {"oat", "habitat"}
 
@@ -73,7 +78,7 @@ def test_without_prices_there_is_no_largest_value(split: tuple[pd.DataFrame, pd.
     train, rows = split
     bare = {"effective_price": None, "habitat_price": np.nan}
     decided = decide_with_baselines(train.assign(**bare), rows.assign(**bare))
-    assert set(decided) == set(BASELINES) - {"largest_value", "neighbour_boosting"}
+    assert set(decided) == set(BASELINES) - OF_NEIGHBOURS - {"largest_value"}
     assert _accuracy(decided["gradient_boosting"], rows) < 0.95
 
 
@@ -101,9 +106,10 @@ def test_learners_grow_nothing_where_the_prompt_prints_no_yield(split: tuple[pd.
     assert set(gradient_boosting(train, bare)) == {"habitat"}
 
 
-def test_neighbours_taken_together_tell_what_a_single_slot_does_not(make_frame: Callable[..., pd.DataFrame]) -> None:
+@pytest.fixture(scope="module")
+def outvoted(make_frame: Callable[..., pd.DataFrame]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The label is habitat where most neighbours are better connected than the centre, whichever they are."""
-    frame = make_frame(landscapes=6, rows=100)
+    frame = make_frame(landscapes=6, rows=200)
     random = np.random.default_rng(1)
     around = random.random((len(frame), 8)).round(2)
     codes = ["N", "NE", "E", "SE", "S", "SW", "W", "NW"]
@@ -115,8 +121,56 @@ def test_neighbours_taken_together_tell_what_a_single_slot_does_not(make_frame: 
         answer=np.where((around > own[:, None]).mean(axis=1) > 0.5, "habitat", "oat"),
     )
     frame = frame[[y[0][1] > 0 for y in frame["yields"]]]
-    train = frame[frame["split"] == "train"]
-    rows = frame[frame["split"] == "held_out_landscape"].reset_index(drop=True)
+    return frame[frame["split"] == "train"], frame[frame["split"] == "held_out_landscape"].reset_index(drop=True)
+
+
+def test_neighbours_taken_together_tell_what_a_single_slot_does_not(
+    outvoted: tuple[pd.DataFrame, pd.DataFrame],
+) -> None:
+    train, rows = outvoted
     aware = neighbour_boosting(train, rows)
     assert _accuracy(aware, rows) > 0.97
     assert _accuracy(aware, rows) > _accuracy(gradient_boosting(train, rows), rows)
+
+
+def test_a_graph_network_reads_neighbours_that_nobody_summed_up_for_it(
+    outvoted: tuple[pd.DataFrame, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.graph_network.STEPS", 100)
+    train, rows = outvoted
+    centre = [f.assign(**{c: f[c].str[:1] for c in ("positions", "yields", "connectivity")}) for f in outvoted]
+    assert graph_network(*centre) is None  # without neighbours there is no graph
+    aware = graph_network(train, rows)
+    assert _accuracy(aware, rows) > _accuracy(gradient_boosting(*centre), rows) + 0.1
+    assert _accuracy(aware, rows) > _accuracy(perceptron(train, rows), rows) + 0.1
+    assert _accuracy(aware, rows) > 0.85
+
+
+def test_a_graph_ties_whom_the_prompt_says_to_be_neighbours() -> None:
+    """N2 is a second neighbour in the north; the one south of the east is beyond no listed neighbour but E."""
+    positions = ("central", "N", "N2", "E", "N-NE", "E-S2", "W-W")
+    tied = {tuple(sorted(pair)) for pair in ties(positions).T.tolist()}
+    assert tied == {(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 5), (0, 6)}
+    assert ties(positions).shape == (2, 2 * len(tied))  # both ways
+    assert ties(("central",)).shape == (2, 0)
+
+
+def test_a_graph_network_is_the_same_for_a_seed_and_takes_landscapes_of_other_crops(
+    outvoted: tuple[pd.DataFrame, pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.graph_network.STEPS", 30)
+    train, rows = outvoted
+    fewer = rows.head(30).assign(
+        classes=[["oat", "rye", "habitat"]] * 30,
+        yields=[[[y[1], 1.0] for y in listed] for listed in rows["yields"].head(30)],
+        effective_price=[[p[1], 99.0] for p in rows["effective_price"].head(30)],
+    )
+    both = pd.concat([rows, fewer], ignore_index=True)
+    names, first = graph_probabilities(train, both, seed=3)
+    assert np.array_equal(first, graph_probabilities(train, both, seed=3)[1])
+    monkeypatch.setattr("training.graph_network.AT_ONCE", 50)  # in parts
+    assert graph_probabilities(train, both, seed=3)[1] == pytest.approx(first, abs=1e-4)
+    assert not np.array_equal(first, graph_probabilities(train, both, seed=4)[1])
+    assert names == ["habitat", "oat"]
+    assert first.sum(axis=1) == pytest.approx(1)
+    assert set(graph_network(train, fewer)) <= {"oat", "habitat"}  # of rye nobody learned anything

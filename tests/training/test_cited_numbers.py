@@ -10,8 +10,8 @@ import pytest
 from shapely import box
 
 from oracle.errors import DatasetError
-from oracle.glm_config import GLMConfig
-from oracle.landscape import Landscape
+from oracle.glm_config import FloorKind, GLMConfig
+from oracle.landscape import CURRENT, Landscape
 from oracle.neighbours import neighbour_graph
 from oracle.solve import solve
 from prompts.claims import facts_of
@@ -92,14 +92,29 @@ def test_a_configuration_that_renders_other_prompts_is_refused(frame: pd.DataFra
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
-@pytest.mark.parametrize("context", ["none", "prices"])
+@pytest.mark.parametrize("context", ["none", "supply", "prices"])
 @pytest.mark.parametrize("layout", ["compact", "full"])
 def test_a_row_renders_to_its_own_prompt(layout: str, context: str, order: int) -> None:
     shown, prompts = _dataset(PromptConfig(layout=layout, context=context, order=order))
     assert [rendered(facts_of(row), prompts) for row in shown] == [row["prompt"] for row in shown]
 
 
-def _dataset(config: PromptConfig) -> tuple[list[dict[str, object]], PromptConfig]:
+@pytest.mark.parametrize("current", [None, "barley"], ids=["even share", "current land use"])
+@pytest.mark.parametrize("layout", ["compact", "full"])
+def test_with_supply_one_number_of_the_polygon_changes_and_nothing_else(layout: str, current: str | None) -> None:
+    shown, prompts = _dataset(PromptConfig(layout=layout, context="supply", order=1), current)
+    row = next(row for row in shown if row["yields"][0][0] > 1)  # type: ignore[index]
+    before = row["yields"][0][0]  # type: ignore[index]
+    (edit,) = cited_edits(pd.DataFrame([row]), [f"<think>barley yields {before} t/ha</think>"], ["barley"], prompts)
+    assert (edit.subject, edit.before, edit.worth_flips) == ("barley", before, None)
+    texts = [message[-1]["content"] for message in (row["prompt"], edit.prompt)]  # type: ignore[index]
+    old, new = (re.findall(r"[A-Za-z]+|[\d.]+", text) for text in texts)
+    assert [(float(a), float(b)) for a, b in zip(old, new, strict=True) if a != b] == [(before, edit.after)]
+    if layout == "full":
+        assert ("present land use supplies" in texts[1]) == (current is not None)
+
+
+def _dataset(config: PromptConfig, current: str | None = None) -> tuple[list[dict[str, object]], PromptConfig]:
     rng = np.random.default_rng(1)
     corners = [(500_000.0 + 800 * c, 5_700_000.0 + 800 * r) for r in range(4) for c in range(4)]
     columns = {
@@ -108,9 +123,16 @@ def _dataset(config: PromptConfig) -> tuple[list[dict[str, object]], PromptConfi
         "barley_yield": rng.uniform(0, 12, 16),
         "flax_yield": rng.uniform(0, 3, 16),
     }
+    if current is not None:
+        columns[CURRENT] = [current] * 16
     squares = [box(x, y, x + 800, y + 800) for x, y in corners]
     land = Landscape("four", gpd.GeoDataFrame(columns, geometry=squares, crs="EPSG:32613"), ("barley", "flax"))
     graph = neighbour_graph(land)
-    solution = solve(land, graph, GLMConfig(prices={"barley": 230.0, "flax": 520.0}))
+    glm = GLMConfig(
+        prices={"barley": 230.0, "flax": 520.0},
+        supply_floors={"barley": 0.3},
+        floor_kind=FloorKind.POTENTIAL if current is None else FloorKind.CURRENT,
+    )
+    solution = solve(land, graph, glm)
     frame = build_dataset([Source(land, graph, solution, Role.TRAIN)], config).frame
     return [{str(k): v for k, v in row.items()} for row in frame.to_dict("records")], config

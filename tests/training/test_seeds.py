@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from training.seeds import seed_groups
+from training.seeds import SeedGroup, seed_groups, seed_table
 
 
 def _run(folder: Path, *, seed: int, rate: float = 1e-3, dataset: str = "d") -> Path:
@@ -37,3 +39,42 @@ def test_runs_that_differ_in_their_seed_alone_are_one_group(tmp_path: Path) -> N
     assert (group.name, group.runs) == ("mine-* SFT", ("mine-1 SFT", "mine-2 SFT"))
     spread = group.figures["held_out_block"]["accuracy"]
     assert (spread.mean, spread.low, spread.high) == (pytest.approx(0.65), 0.6, 0.7)
+
+
+def test_everybody_beside_the_best_by_hand() -> None:
+    """Eight rows of four blocks; two seeds of ``mine`` decide the first block rightly once and the third always."""
+    block = [f"b{i // 2}" for i in range(8)]
+
+    def table(*correct: int) -> pd.DataFrame:
+        return pd.DataFrame({"split": "held_out_block", "block": block, "correct": np.array(correct, dtype=bool)})
+
+    tables = {
+        "mine-1": table(1, 1, 0, 0, 1, 1, 0, 0),
+        "mine-2": table(0, 0, 0, 0, 1, 1, 0, 0),
+        "single": table(0, 0, 0, 0, 0, 0, 0, 0),
+        "majority": table(1, 1, 1, 1, 1, 1, 1, 1),
+    }
+    lines = seed_table([SeedGroup("mine-*", ("mine-1", "mine-2"), {})], tables)["held_out_block"]
+    best, mine, single = lines
+    assert (best.name, best.runs, best.against_best) == ("majority", ("majority",), None)
+    assert (mine.accuracy.mean, mine.accuracy.low, mine.accuracy.high) == (0.375, 0.25, 0.5)
+    assert mine.against_best is not None
+    assert mine.against_best.difference == pytest.approx(-0.625)
+    # Blocks differ by -1, -2, 0, -2, all one way: of the 8 patterns of signs 2 reach the sum.
+    assert mine.against_best.block_permutation_p == 2 / 8
+    assert mine.against_best.block_bootstrap.low < -0.625 < mine.against_best.block_bootstrap.high
+    assert single.against_best is not None
+    assert (single.accuracy.mean, single.against_best.block_permutation_p) == (0.0, 2 / 16)
+
+
+def test_a_seed_more_or_less_lucky_is_no_difference() -> None:
+    """Two seeds that are right on each other's errors: together like the one that is right on every second row."""
+    halves = {"mine-1": [1, 0] * 4, "mine-2": [0, 1] * 4, "other": [1, 0, 0, 1] * 2}
+    tables = {
+        name: pd.DataFrame({"split": "s", "block": list("aabbccdd"), "correct": np.array(right, dtype=bool)})
+        for name, right in halves.items()
+    }
+    first, second = seed_table([SeedGroup("mine-*", ("mine-1", "mine-2"), {})], tables)["s"]
+    assert {first.name, second.name} == {"mine-*", "other"}
+    assert second.against_best is not None
+    assert (second.against_best.difference, second.against_best.block_permutation_p) == (0.0, 1.0)
