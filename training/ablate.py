@@ -4,7 +4,7 @@ An arm is one run; most start from another arm's weights. Every finished model d
 compared, row by row, with SFT alone and with the weights that it started from. An arm and seed that is finished is not
 run again as long as configuration, dataset and start weights are the same.
 
-Folders: ``<arm>-<seed>`` for each run, ``evaluation`` and ``evaluation_answer_only`` (:mod:`training.evaluate`).
+Folders: ``<arm>-<seed>`` for each run, ``evaluation`` (:mod:`training.evaluate`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from training.launch import evaluation_command, run_command, training_command
 from training.run import RUN, weights_sha256
 
 ANSWER_ONLY = f"prompts.style={Style.ANSWER_ONLY}"
-GREEDY_ALONE = ("evaluation.samples=0", "evaluation.cited_rows=0", "evaluation.plan_landscapes=0")
+DECISIONS_ALONE = ("evaluation.cited_rows=0", "evaluation.plan_landscapes=0")
 """Of an evaluation, what a comparison of decisions needs."""
 ANSWER_ONLY_DATASET = "dataset_answer_only"
+EVALUATED = "evaluation"
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,11 @@ class Ablation:
         """The run's folder."""
         return self.out / run.name
 
+    @property
+    def evaluation(self) -> Path:
+        """Where the decisions of all runs lie."""
+        return self.out / EVALUATED
+
     def start(self, run: Run) -> Path | None:
         """The weights that it starts from; None = those that the profile names."""
         start = ARMS[run.arm].start
@@ -190,27 +196,18 @@ class Ablation:
         run_command(training_command(stage, dataset, self.profile, self.folder(run), start=start, overrides=overrides))
 
     def evaluate(self, runs: Sequence[Run]) -> None:
-        """Let the runs decide the held-out rows, unless the same weights have."""
-        for thinks, (dataset, _) in self.datasets.items():
-            models = {run.name: self.folder(run) for run in runs if self.config(run).thinks == thinks}
-            common = [change for change in self.changes if change.partition(":")[0] not in ARMS]
-            overrides = [*GREEDY_ALONE, *common, *([] if thinks else [ANSWER_ONLY])]
-            folder = evaluation_folder(self.out, thinks=thinks)
-            wanted = {
-                "weights_sha256": {name: weights_sha256(path) for name, path in models.items()},
-                "config_sha256": load_profile(self.profile, overrides).sha256,
-            }
-            record = folder / EVALUATION
-            if not models or (
-                record.is_file() and wanted.items() <= json.loads(record.read_text(encoding="utf-8")).items()
-            ):
-                continue
-            run_command(evaluation_command(dataset, self.profile, folder, models, overrides=overrides))
-
-
-def evaluation_folder(out: Path, *, thinks: bool) -> Path:
-    """Where the decisions of the arms lie that think, or of those that answer only."""
-    return out / ("evaluation" if thinks else "evaluation_answer_only")
+        """Let the runs decide the held-out rows, greedily and by samples, unless the same weights have."""
+        models = {run.name: self.folder(run) for run in runs}
+        common = [change for change in self.changes if change.partition(":")[0] not in ARMS]
+        overrides = [*DECISIONS_ALONE, *common]
+        wanted = {
+            "weights_sha256": {name: weights_sha256(path) for name, path in models.items()},
+            "config_sha256": load_profile(self.profile, overrides).sha256,
+        }
+        record = self.evaluation / EVALUATION
+        if record.is_file() and wanted.items() <= json.loads(record.read_text(encoding="utf-8")).items():
+            return
+        run_command(evaluation_command(self.dataset, self.profile, self.evaluation, models, overrides=overrides))
 
 
 def ablate(ablation: Ablation, arms: Sequence[str], seeds: int, say: Callable[[str], None] = print) -> list[Run]:

@@ -3,6 +3,10 @@
 A paired difference is taken row by row and averaged over the seeds that both arms have; its interval comes from
 drawing whole landscapes with replacement, and beside it whole spatial blocks. It says how sure the difference is for
 these seeds on other landscapes; how much seeds matter stands beside it, as the range over them.
+
+Decisions are compared in two ways: the most likely completion (greedy), and the mean over sampled completions, which
+tells how often the policy itself is right. Reinforcement raises the second as it makes a policy surer, even where the
+first stays what it was.
 """
 
 from __future__ import annotations
@@ -19,13 +23,14 @@ import pandas as pd
 from oracle.errors import TrainingError
 from oracle.files import write_json, write_text
 from prompts.split import Split
-from training.ablate import ARMS, REFERENCE, Run, evaluation_folder
+from training.ablate import ARMS, EVALUATED, REFERENCE, Run
 from training.evaluate import PREDICTIONS
 from training.figures import Interval, block_bootstrap
 from training.paired import mcnemar
 from training.run import METRICS, RUN
 
 RESULTS, PAGE = "results.json", "results.md"
+GREEDY, SAMPLED = "greedy", "sampled"
 BASELINES = ("gradient_boosting", "largest_value", "majority")
 SETTLED = 10
 """GRPO steps before the share of groups with a signal is averaged: until then prompts are still being voted on."""
@@ -45,7 +50,7 @@ class Difference:
     by_seed_and_landscape: tuple[Interval, ...]
     """Each seed's own difference, bootstrap of whole landscapes."""
     mcnemar_p: tuple[float, ...]
-    """By seed."""
+    """By seed; none for samples."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,8 @@ class ArmResult:
     """An arm on one split."""
 
     arm: str
+    way: str
+    """Greedy decisions, or sampled ones."""
     what: str
     split: str
     rows: int
@@ -75,7 +82,7 @@ class ArmResult:
 
 @dataclass(frozen=True)
 class AblationResults:
-    """Every arm and split, with baselines on the same rows."""
+    """Every arm, split and way to decide, with baselines on the same rows."""
 
     arms: tuple[ArmResult, ...]
     baselines: dict[str, dict[str, float]]
@@ -86,10 +93,13 @@ class AblationResults:
     dataset_sha256: str
 
     def to_markdown(self) -> str:
-        """The tables of ``results.md``, one per split."""
+        """The tables of ``results.md``, one per split and way to decide."""
         return "\n".join(
-            _table([a for a in self.arms if a.split == split], self.baselines.get(split, {}), split)
-            for split in dict.fromkeys(a.split for a in self.arms)
+            _table(
+                [a for a in self.arms if (a.split, a.way) == (split, way)],
+                self.baselines.get(split, {}) if way == GREEDY else {},
+            )
+            for split, way in dict.fromkeys((a.split, a.way) for a in self.arms)
         )
 
 
@@ -101,14 +111,10 @@ def results(out: Path, runs: Sequence[Run]) -> AblationResults:
     TrainingError
         Where a run or its decisions are missing.
     """
-    tables = [
-        pd.read_parquet(folder / PREDICTIONS)
-        for folder in (evaluation_folder(out, thinks=thinks) for thinks in (True, False))
-        if (folder / PREDICTIONS).is_file()
-    ]
-    if not tables:
+    table = out / EVALUATED / PREDICTIONS
+    if not table.is_file():
         raise TrainingError(f"{out} holds no evaluation: run `landoracle ablate` to its end")
-    predictions = pd.concat(tables, ignore_index=True)
+    predictions = pd.read_parquet(table)
     missing = sorted({run.name for run in runs} - set(predictions["model"]))
     if missing:
         raise TrainingError(f"{out} holds no decisions of {', '.join(missing)}: run `landoracle ablate` to its end")
@@ -116,8 +122,10 @@ def results(out: Path, runs: Sequence[Run]) -> AblationResults:
     splits = sorted(predictions["split"].unique(), key=lambda split: (split != Split.HELD_OUT_LANDSCAPE, split))
     found = AblationResults(
         arms=tuple(
-            _arm(arm, split, runs, predictions[predictions["split"] == split], records, out)
+            _arm(arm, way, split, runs, rows[rows["split"] == split], records, out)
             for split in splits
+            for way, rows in {GREEDY: predictions, SAMPLED: _sampled(predictions)}.items()
+            if len(rows)
             for arm in dict.fromkeys(run.arm for run in runs)
         ),
         baselines={split: _baselines(predictions[predictions["split"] == split]) for split in splits},
@@ -140,7 +148,8 @@ def difference(arm: str, against: str, seeds: Iterable[int], decided: dict[str, 
     seeds : iterable of int
         Taken into the mean.
     decided : dict of str to DataFrame
-        By :attr:`Run.name`: ``correct``, ``landscape`` and ``block`` of the same rows, indexed by ``prompt_id``.
+        By :attr:`Run.name`: ``correct`` (bool, or the share of right samples), ``landscape`` and ``block`` of the
+        same rows, indexed by ``prompt_id``.
     """
     pairs = [(decided[Run(against, seed).name], decided[Run(arm, seed).name]) for seed in seeds]
     rows = pairs[0][0].index
@@ -157,13 +166,27 @@ def difference(arm: str, against: str, seeds: Iterable[int], decided: dict[str, 
         by_block=block_bootstrap(mean, block),
         by_seed_and_landscape=tuple(block_bootstrap(one, landscape) for one in moved),
         mcnemar_p=tuple(
-            mcnemar(a.loc[rows, "correct"].to_numpy(bool), b.loc[rows, "correct"].to_numpy(bool)) for a, b in pairs
+            mcnemar(a.loc[rows, "correct"].to_numpy(), b.loc[rows, "correct"].to_numpy())
+            for a, b in pairs
+            if a["correct"].dtype == bool
         ),
     )
 
 
+def _sampled(predictions: pd.DataFrame) -> pd.DataFrame:
+    """The rows that were sampled, ``correct`` being the share of right samples; no row where none was."""
+    if "votes" not in predictions:
+        return predictions.iloc[:0]
+    rows = predictions[predictions["votes"].notna()]
+    right = [
+        float(np.mean([vote in accepted for vote in votes]))
+        for votes, accepted in zip(rows["votes"], rows["accepted"], strict=True)
+    ]
+    return rows.assign(correct=right)
+
+
 def _arm(
-    arm: str, split: str, runs: Sequence[Run], predictions: pd.DataFrame, records: dict[str, Any], out: Path
+    arm: str, way: str, split: str, runs: Sequence[Run], predictions: pd.DataFrame, records: dict[str, Any], out: Path
 ) -> ArmResult:
     decided = {str(name): table.set_index("prompt_id") for name, table in predictions.groupby("model")}
     mine = [run for run in runs if run.arm == arm]
@@ -173,6 +196,7 @@ def _arm(
     first = decided[mine[0].name]
     return ArmResult(
         arm=arm,
+        way=way,
         what=ARMS[arm].what,
         split=split,
         rows=len(first),
@@ -202,9 +226,10 @@ def _baselines(predictions: pd.DataFrame) -> dict[str, float]:
     return {str(name): float(share) for name, share in named.groupby("model")["correct"].mean().items()}
 
 
-def _table(arms: Sequence[ArmResult], baselines: dict[str, float], split: str) -> str:
+def _table(arms: Sequence[ArmResult], baselines: dict[str, float]) -> str:
+    one = arms[0]
     lines = [
-        f"### {split.replace('_', ' ')}: {arms[0].rows:,} rows of {arms[0].landscapes} landscapes",
+        f"### {one.split.replace('_', ' ')}, {one.way}: {one.rows:,} rows of {one.landscapes} landscapes",
         "",
         "| arm | what | seeds | accuracy, mean (range) | against SFT, points | against its start, points | notes |",
         "|---|---|---|---|---|---|---|",
@@ -232,7 +257,8 @@ def _difference(found: Difference | None) -> str:
     interval = found.by_landscape
     seeds = ", ".join(f"{100 * d:+.1f}" for d in found.by_seed)
     p = ", ".join(f"{p:.1g}" if p > 0 else "< 1e-300" for p in found.mcnemar_p)
-    return f"{100 * found.mean:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]; seeds {seeds}; p {p}"
+    shown = f"{100 * found.mean:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]; seeds {seeds}"
+    return f"{shown}; p {p}" if p else shown
 
 
 def _notes(arm: ArmResult) -> str:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from oracle.errors import ConfigurationError, TrainingError
-from training.ablate import ARMS, Ablation, Run, ablate, evaluation_folder, overrides_of, runs_of
+from training.ablate import ARMS, EVALUATED, Ablation, Run, ablate, overrides_of, runs_of
 from training.ablation_results import difference, results
 from training.config import load_profile
 
@@ -93,8 +93,7 @@ def test_what_is_finished_is_not_run_again(
         finished[:] = ablate(Ablation(tmp_path / "data", tmp_path / "out", "pocket", changes), arms, 1, lambda _: None)
         return list(launched)
 
-    evaluations = ["evaluation", "evaluation_answer_only"]
-    assert again() == ["sft-0", "sft_grpo-0", "answer_only-0", *evaluations]
+    assert again() == ["sft-0", "sft_grpo-0", "answer_only-0", "evaluation"]
     assert again() == []
     assert again("sft_grpo:grpo.max_steps=3") == ["sft_grpo-0", "evaluation"]
     assert again("sft_grpo:grpo.max_steps=3", "sft:sft.max_steps=7") == ["sft-0", "sft_grpo-0", "evaluation"]
@@ -136,13 +135,40 @@ def test_a_difference_by_hand() -> None:
     assert found.mcnemar_p == (1.0, 0.5)
 
 
+def test_samples_count_by_their_share_of_right_decisions(tmp_path: Path) -> None:
+    """The greedy decision of p0 stays wrong while one, then three of its four samples are right; p1 is not sampled."""
+    tables = []
+    for name, right in {"sft-0": 1, "sft_grpo-0": 3}.items():
+        rows = _decided([0, 1]).reset_index().assign(model=name, well_formed=True)
+        votes = [["oat"] * right + ["soy", None, "soy"][: 4 - right], None]
+        tables.append(rows.assign(votes=votes, accepted=[["oat", "corn"], ["soy"]], split="held_out_landscape"))
+    (tmp_path / EVALUATED).mkdir()
+    pd.concat(tables).to_parquet(tmp_path / EVALUATED / "predictions.parquet")
+    runs = runs_of(["sft_grpo"], seeds=1)
+    for run in runs:
+        (tmp_path / run.name).mkdir()
+        record = {"wall_time_s": 1.0, "profile": "pocket", "dataset_sha256": "d"}
+        (tmp_path / run.name / "run.json").write_text(json.dumps(record))
+        pd.DataFrame({"step": [1]}).to_parquet(tmp_path / run.name / "metrics.parquet")
+    found = {(arm.arm, arm.way): arm for arm in results(tmp_path, runs).arms}
+    assert {key: (arm.rows, arm.mean) for key, arm in found.items()} == {
+        ("sft", "greedy"): (2, 0.5),
+        ("sft_grpo", "greedy"): (2, 0.5),
+        ("sft", "sampled"): (1, 0.25),
+        ("sft_grpo", "sampled"): (1, 0.75),
+    }
+    assert found["sft_grpo", "sampled"].differences[0].mean == 0.5
+    assert found["sft_grpo", "sampled"].differences[0].mcnemar_p == ()
+    assert "+50.0 [+50.0, +50.0]; seeds +50.0 |" in (tmp_path / "results.md").read_text()
+
+
 def test_results_name_intervals_baselines_and_stopped_runs(tmp_path: Path) -> None:
     runs = runs_of(["sft_grpo"], seeds=2)
     correct = {"sft-0": [1, 0, 0, 0], "sft-1": [1, 1, 0, 0], "sft_grpo-0": [1, 1, 0, 0], "sft_grpo-1": [1, 1, 1, 1]}
     tables = [_decided(values).reset_index().assign(model=name, well_formed=True) for name, values in correct.items()]
     tables.append(_decided([1, 1, 1, 0]).reset_index().assign(model="gradient_boosting", well_formed=None))
-    folder = evaluation_folder(tmp_path, thinks=True)
-    folder.mkdir()
+    (tmp_path / EVALUATED).mkdir()
+    folder = tmp_path / EVALUATED
     pd.concat(tables).assign(split="held_out_landscape").to_parquet(folder / "predictions.parquet")
     for run in runs:
         (tmp_path / run.name).mkdir()
@@ -157,7 +183,7 @@ def test_results_name_intervals_baselines_and_stopped_runs(tmp_path: Path) -> No
     assert grpo.signal == {"drawn": pytest.approx(0.8), "uniform": 0.25}
     assert found.baselines == {"held_out_landscape": {"gradient_boosting": 0.75}}
     page = (tmp_path / "results.md").read_text()
-    assert "held out landscape: 4 rows of 2 landscapes" in page
+    assert "held out landscape, greedy: 4 rows of 2 landscapes" in page
     assert "| `sft_grpo` | then GRPO | 2 | 75.0% (50.0% to 100.0%) | +37.5 [+25.0, +50.0]; seeds +25.0, +50.0" in page
     assert "seed 1 stopped by the guard after step 5: kl 1.01 is above guard.max_kl 1" in page
     assert json.loads((tmp_path / "results.json").read_text())["arms"][1]["stopped"][0] is None
