@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Thread
 
@@ -210,12 +211,12 @@ def environment(out: Path | None = None) -> dict[str, str]:
     root = str(Path(__file__).resolve().parent.parent)
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     quiet = {
-        "WANDB_MODE": "offline",
-        "WANDB_PROJECT": "landoracle",
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "TOKENIZERS_PARALLELISM": "false",
         "OMP_WAIT_POLICY": "PASSIVE",
     }
+    if find_spec("wandb"):  # else transformers says on every start that it runs offline
+        quiet |= {"WANDB_MODE": "offline", "WANDB_PROJECT": "landoracle"}
     if out is not None:
         beside = out.absolute().parent
         quiet |= {"TRACKIO_DIR": str(beside / "trackio"), "WANDB_DIR": str(beside)}

@@ -68,6 +68,7 @@ def test_trackers_are_a_setting_and_stay_offline(
     assert arguments.report_to == [tracker]
     assert (arguments.trackio_space_id, arguments.push_to_hub) == (None, False)
     monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.setattr("training.launch.find_spec", lambda name: name)  # as if it were installed
     assert environment()["WANDB_MODE"] == "offline"
     monkeypatch.setenv("WANDB_MODE", "online")
     assert environment()["WANDB_MODE"] == "online"  # who says so, means it
