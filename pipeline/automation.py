@@ -9,6 +9,7 @@ from pipeline.launchpad import Training
 from pipeline.news import usable_plans, what_is_new
 from pipeline.sources import dropped_sources, embedded_sources
 from pipeline.workspace import Workspace
+from training.config import Stage
 
 UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
@@ -79,7 +80,9 @@ def weekly_retraining(
     running = context.instance.get_runs(dg.RunsFilter(job_name=retrain.name, statuses=UNFINISHED), limit=1)
     if running:
         return dg.SkipReason(f"a training is still under way (run {running[0].run_id[:8]})")
-    plans = usable_plans(workspace, context.instance.get_dynamic_partitions(str(LANDSCAPES.name)))
+    keys = context.instance.get_dynamic_partitions(str(LANDSCAPES.name))
+    workspace.fetch(*map(workspace.plan, keys), workspace.dataset, workspace.model(Stage.GRPO))
+    plans = usable_plans(workspace, keys)
     if not plans:
         return dg.SkipReason("no landscape has been solved yet")
     news = what_is_new(workspace, plans, training.config())

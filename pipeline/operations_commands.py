@@ -42,9 +42,14 @@ def rollback(workspace: Folder = Path("runs/demo"), as_json: JsonOption = False)
     Example: `landoracle policy rollback runs/demo`
     """
     from pipeline.policy import Policies
+    from pipeline.workspace import Workspace
 
+    place, policies = Workspace(str(workspace.absolute())), Policies(workspace.absolute())
     with refusals():
-        back = Policies(workspace).roll_back()
+        place.fetch(policies.state)
+        place.fetch(*policies.kept)
+        back = policies.roll_back()
+        place.publish(policies.state)
     show({"policy": back.policy, "why": back.why}, as_json, "Served policy")
 
 

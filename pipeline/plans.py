@@ -12,7 +12,7 @@ from oracle.neighbours import NeighbourGraph
 from oracle.solution import Solution, read_json, save_solution
 from prompts.plan_folder import read_plan
 
-__all__ = ["read_plan", "refuse_stale", "write_plan"]
+__all__ = ["put_in_place", "read_plan", "refuse_stale", "write_plan"]
 
 ORIGIN = "origin.json"
 
@@ -29,11 +29,17 @@ def write_plan(folder: Path, landscape: Landscape, graph: NeighbourGraph, soluti
     fingerprint : str
         :meth:`pipeline.sources.Source.fingerprint` of what the landscape was read from, kept in ``origin.json``.
     """
-    partial, replaced = (folder.parent / what / folder.name for what in (".partial", ".replaced"))
-    for left in (partial, replaced):
-        shutil.rmtree(left, ignore_errors=True)
+    partial = folder.parent / ".partial" / folder.name
+    shutil.rmtree(partial, ignore_errors=True)
     save_solution(partial, landscape, graph, solution)
     write_json(partial / ORIGIN, {"fingerprint": fingerprint})
+    put_in_place(partial, folder)
+
+
+def put_in_place(partial: Path, folder: Path) -> None:
+    """Let a complete folder of the same file system take the place of ``folder``, which goes."""
+    replaced = folder.parent / ".replaced" / folder.name
+    shutil.rmtree(replaced, ignore_errors=True)
     if folder.exists():
         replaced.parent.mkdir(exist_ok=True)
         folder.rename(replaced)
