@@ -5,6 +5,7 @@ import json
 import dagster as dg
 
 from pipeline.assets import CODE_VERSION, FROM_ALL, LANDSCAPES, PER_LANDSCAPE
+from pipeline.executors import solving_executor
 from pipeline.launchpad import Training
 from pipeline.news import usable_plans, what_is_new
 from pipeline.sources import dropped_sources, embedded_sources
@@ -20,7 +21,10 @@ UNFINISHED = [
 ]
 
 solve_landscape = dg.define_asset_job(
-    "solve_landscape", dg.AssetSelection.assets(*PER_LANDSCAPE), description="Read and solve one landscape."
+    "solve_landscape",
+    dg.AssetSelection.assets(*PER_LANDSCAPE),
+    description="Read and solve one landscape.",
+    executor_def=solving_executor(),
 )
 retrain = dg.define_asset_job(
     "retrain",

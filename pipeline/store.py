@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 from fsspec.core import url_to_fs
@@ -217,7 +218,13 @@ class Store:
 def store_of_environment() -> Store | None:
     """The store that ``LANDORACLE_STORE`` names."""
     url = os.environ.get(STORE)
-    return Store(url) if url else None
+    return _opened(url) if url else None
+
+
+@cache
+def _opened(url: str) -> Store:
+    """One connection for the whole process: making it takes longer than a question."""
+    return Store(url)
 
 
 def _advice(error: Exception) -> str:

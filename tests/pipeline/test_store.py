@@ -12,14 +12,13 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import dagster as dg
 import fsspec
 import pytest
 from typer.testing import CliRunner
 
-from oracle.verify import verify
+from oracle.verify import Verification, verify
 from pipeline import assets
 from pipeline.assets import LANDSCAPES, prompt_dataset
 from pipeline.automation import retrain, solve_landscape
@@ -121,29 +120,27 @@ def test_what_one_machine_solved_another_builds_prompts_from(
     write_landscape(drop_folder, "farm", 1, "train")
     first, second = tmp_path / "first", tmp_path / "second"
 
-    def solved() -> Any:
+    def solved() -> Verification:
         workspace = machine(first, monkeypatch)
-        with dg.instance_for_test() as storage:
-            storage.add_dynamic_partitions(str(LANDSCAPES.name), ["farm"])
-            assert execute(solve_landscape.name, storage, partition_key="farm").success
+        assert execute(solve_landscape.name, storages[0], partition_key="farm").success
         return verify(workspace.plan("farm"))
 
-    def prompts() -> PromptDataset:
+    def prompts(plan: Verification) -> PromptDataset:
         workspace = machine(second, monkeypatch)
-        with dg.instance_for_test() as storage, monkeypatch.context() as no_solver:
+        with monkeypatch.context() as no_solver:
             no_solver.setattr(assets, "solve", lambda *_, **__: pytest.fail("solved again"))
-            storage.add_dynamic_partitions(str(LANDSCAPES.name), ["farm"])
-            result = execute(retrain.name, storage, asset_selection=[prompt_dataset.key])
-            assert result.success, failure(result)
+            result = execute(retrain.name, storages[1], asset_selection=[prompt_dataset.key])
+        assert result.success, failure(result)
         assert verify(workspace.plan("farm")) == plan  # from the landscape up, on the second machine
         return PromptDataset.load(workspace.dataset)
 
-    plan = solved()
-    before = prompts()
-    assert prompts().sha256 == before.sha256
-    write_landscape(drop_folder, "farm", 2, "train")
-    plan = solved()
-    after = prompts()
+    with dg.instance_for_test() as one, dg.instance_for_test() as other:
+        storages = (one, other)
+        for storage in storages:
+            storage.add_dynamic_partitions(str(LANDSCAPES.name), ["farm"])
+        before = prompts(solved())
+        write_landscape(drop_folder, "farm", 2, "train")
+        after = prompts(solved())
     assert len(before.frame) == len(after.frame) == 144
     assert before.frame["answer"].tolist() != after.frame["answer"].tolist()
     assert read(first / ".store" / "plans") == read(second / ".store" / "plans")
