@@ -43,6 +43,13 @@ class Workspace:
         if store := store_of_environment():
             store.publish(self.path, paths, say)
 
+    def finished(self) -> list[Path]:
+        """Everything in it that is finished, in the order in which it is made."""
+        named = [path for what in ("landscapes", "plans") for path in sorted(self.path.glob(f"{what}/[!.]*"))]
+        trained = [self.model("sft"), self.model("grpo"), self.evaluation, *sorted(self.path.glob("policies/[!.]*"))]
+        reported = [self.path / "served.json", self.report, self.report.with_suffix(".json")]
+        return [path for path in (*named, self.dataset, *trained, *reported) if path.exists()]
+
     def withdraw(self, *paths: Path) -> None:
         """Take these of its files and folders out of the store, where ``LANDORACLE_STORE`` names one.
 

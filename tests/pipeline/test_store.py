@@ -224,6 +224,26 @@ def test_a_rollback_reaches_the_other_machine(url: str, tmp_path: Path, monkeypa
     assert policies.served.name == json.loads(result.output)["policy"]
 
 
+def test_what_was_made_before_is_published_by_a_command(url: str, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", Workspace(str(tmp_path / "there"))
+    write(here / "plans" / "farm", labels="a")
+    write(here / "plans" / ".partial", labels="half")
+    write(here / "models" / ".grpo.partial", checkpoint="half")
+    write(here, **{"report.html": "page", "report.json": "{}"})
+    for said in ("published plans/farm, 1 file(s)", ""):  # the second time there is nothing to do
+        result = CliRunner().invoke(app, ["publish", str(here), "--to", url])
+        assert result.exit_code == 0, result.output
+        assert result.output.startswith(said)
+    assert result.output == ""
+    Store(url).fetch(there.path, [there.plan("farm"), there.report])
+    assert read(there.plan("farm")) == {"labels": "a"}
+    assert there.report.read_text() == "page"
+    files, root = fsspec.core.url_to_fs(url, skip_instance_cache=True)
+    assert not [path for path in files.find(root) if "partial" in path]
+    assert CliRunner().invoke(app, ["publish", str(tmp_path / "empty"), "--to", url]).exit_code == 1
+    assert CliRunner().invoke(app, ["publish", str(here)], env={"LANDORACLE_STORE": ""}).exit_code == 1
+
+
 def test_what_cannot_be_used_is_said_with_the_reason(
     s3: str, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
