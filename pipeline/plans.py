@@ -10,9 +10,10 @@ from oracle.files import write_json
 from oracle.landscape import Landscape
 from oracle.neighbours import NeighbourGraph
 from oracle.solution import Solution, read_json, save_solution
+from pipeline.folders import put_in_place
 from prompts.plan_folder import read_plan
 
-__all__ = ["put_in_place", "read_plan", "refuse_stale", "write_plan"]
+__all__ = ["read_plan", "refuse_stale", "write_plan"]
 
 ORIGIN = "origin.json"
 
@@ -34,17 +35,6 @@ def write_plan(folder: Path, landscape: Landscape, graph: NeighbourGraph, soluti
     save_solution(partial, landscape, graph, solution)
     write_json(partial / ORIGIN, {"fingerprint": fingerprint})
     put_in_place(partial, folder)
-
-
-def put_in_place(partial: Path, folder: Path) -> None:
-    """Let a complete folder of the same file system take the place of ``folder``, which goes."""
-    replaced = folder.parent / ".replaced" / folder.name
-    shutil.rmtree(replaced, ignore_errors=True)
-    if folder.exists():
-        replaced.parent.mkdir(exist_ok=True)
-        folder.rename(replaced)
-    partial.rename(folder)
-    shutil.rmtree(replaced, ignore_errors=True)
 
 
 def refuse_stale(folder: Path, fingerprint: str) -> None:

@@ -31,7 +31,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from oracle.errors import LandoracleError
 from oracle.files import write_json
-from pipeline.plans import put_in_place
+from pipeline.folders import put_in_place
 
 STORE = "LANDORACLE_STORE"
 MANIFEST = "manifest.json"

@@ -19,19 +19,23 @@ from pipeline.executors import load_executor
 from pipeline.sources import PROJECT
 from tests.pipeline.conftest import write_landscape
 from tests.pipeline.operations import Operations, environment, until
+from tests.pipeline.test_postgres import SERVER, database
+
+__all__ = ["database"]  # a fixture
 
 CELERY = PROJECT / "docs" / "executor_celery.yaml"
 
 
 @pytest.fixture
-def variables(tmp_path: Path) -> dict[str, str]:
-    """What the operator sets: a broker in a database, and a store that the workers share."""
+def variables(tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, str]:
+    """What the operator sets: a broker in a Postgres (in a file where there is none), and a store for the workers."""
+    address = request.getfixturevalue("database") if SERVER else None
     (tmp_path / "landscapes").mkdir()
     (tmp_path / "store").mkdir()
     return {
         "LANDORACLE_EXECUTOR": str(CELERY),
-        "LANDORACLE_BROKER": f"sqla+sqlite:///{tmp_path}/broker.db",
-        "LANDORACLE_BROKER_RESULTS": f"db+sqlite:///{tmp_path}/results.db",
+        "LANDORACLE_BROKER": f"sqla+{address or f'sqlite:///{tmp_path}/broker.db'}",
+        "LANDORACLE_BROKER_RESULTS": f"db+{address or f'sqlite:///{tmp_path}/results.db'}",
         "LANDORACLE_STORE": f"file://{tmp_path}/store",
         "LANDORACLE_LANDSCAPES": str(tmp_path / "landscapes"),
     }
