@@ -69,6 +69,7 @@ def landscape(context: dg.AssetExecutionContext, workspace: Files) -> dg.Materia
         value, report = source.read()
         save_landscape(value, workspace.landscape(key))
         write_json(workspace.origin(key), {"fingerprint": fingerprint})
+        workspace.publish(workspace.intake(key), say=context.log.info)
     return dg.MaterializeResult(
         metadata=shown.of_landscape(value, report) | shown.columns(workspace.landscape(key)),
         data_version=dg.DataVersion(fingerprint),
@@ -87,8 +88,10 @@ def neighbour_graph(context: dg.AssetExecutionContext, workspace: Files) -> dg.M
     """Who borders whom, in which direction: first- and second-order compass codes, borders and gaps in metres."""
     key = context.partition_key
     with refusals():
+        workspace.fetch(workspace.intake(key), say=context.log.info)
         graph = build_graph(load_landscape(workspace.landscape(key)))
         graph.save(workspace.graph(key))
+        workspace.publish(workspace.intake(key), say=context.log.info)
     return dg.MaterializeResult(
         metadata=shown.of_graph(graph) | shown.columns(workspace.graph(key)),
         data_version=dg.DataVersion(graph.sha256),
@@ -107,10 +110,12 @@ def oracle_plan(context: dg.AssetExecutionContext, glm: GLM, workspace: Files) -
     """The Global Land Manager's optimum: a label per polygon, its certificate, supplies and shadow prices, a map."""
     key = context.partition_key
     with refusals():
+        workspace.fetch(workspace.intake(key), say=context.log.info)
         value, graph = load_landscape(workspace.landscape(key)), NeighbourGraph.load(workspace.graph(key))
         solution = solve(value, graph, glm.applied(find_source(key).settings().glm), progress=context.log.debug)
         fingerprint = read_json(workspace.origin(key))["fingerprint"]
         write_plan(workspace.plan(key), value, graph, solution, fingerprint)
+        workspace.publish(workspace.plan(key), say=context.log.info)
     plan = workspace.plan(key)
     return dg.MaterializeResult(metadata=shown.of_plan(value, solution, plan / MAP) | shown.columns(plan / LABELS))
 
@@ -120,7 +125,9 @@ def prompt_dataset(context: dg.AssetExecutionContext, training: Training, worksp
     """A prompt and its label per polygon, split by whole landscapes and by buffered spatial blocks."""
     sources, skipped = [], {}
     with refusals():
-        for key in sorted(context.instance.get_dynamic_partitions(str(LANDSCAPES.name))):
+        keys = sorted(context.instance.get_dynamic_partitions(str(LANDSCAPES.name)))
+        workspace.fetch(*map(workspace.plan, keys), say=context.log.info)
+        for key in keys:
             try:
                 source = find_source(key)
                 refuse_stale(workspace.plan(key), source.fingerprint())
@@ -133,6 +140,7 @@ def prompt_dataset(context: dg.AssetExecutionContext, training: Training, worksp
         audit = audit_if_possible(profile, context.log.warning)
         dataset = build_dataset(sources, profile.prompts, audit=audit)
         dataset.save(workspace.dataset)
+        workspace.publish(workspace.dataset, say=context.log.info)
     return dg.MaterializeResult(
         metadata=shown.of_dataset(dataset, skipped) | shown.columns(workspace.dataset / PROMPTS),
         data_version=dg.DataVersion(dataset.sha256),
@@ -144,7 +152,9 @@ def sft_model(context: dg.AssetExecutionContext, training: Training, workspace: 
     """A small language model fine-tuned to write a true rationale and the oracle's class."""
     out = workspace.model(Stage.SFT)
     with refusals():
+        workspace.fetch(workspace.dataset, say=context.log.info)
         training.train(Stage.SFT, workspace, context.log.info)
+        workspace.publish(out, say=context.log.info)
     return dg.MaterializeResult(metadata=shown.of_run(out))
 
 
@@ -153,7 +163,9 @@ def grpo_model(context: dg.AssetExecutionContext, training: Training, workspace:
     """The same model after GRPO on verifiable rewards: land use (3), format (2), repetition (1), anchored by KL."""
     out = workspace.model(Stage.GRPO)
     with refusals():
+        workspace.fetch(workspace.dataset, workspace.model(Stage.SFT), say=context.log.info)
         training.train(Stage.GRPO, workspace, context.log.info)
+        workspace.publish(out, say=context.log.info)
     return dg.MaterializeResult(metadata=shown.of_run(out))
 
 
@@ -161,7 +173,9 @@ def grpo_model(context: dg.AssetExecutionContext, training: Training, workspace:
 def held_out_accuracy(context: dg.AssetExecutionContext, training: Training, workspace: Files) -> dg.MaterializeResult:
     """Share of held-out polygons decided as the oracle does, with intervals, beside baselines on the same rows."""
     models = {name: workspace.model(stage) for stage, name in STAGE_NAMES.items()}
+    keys = context.instance.get_dynamic_partitions(str(LANDSCAPES.name))
     with refusals():
+        workspace.fetch(workspace.dataset, *models.values(), *map(workspace.plan, keys), say=context.log.info)
         command = evaluation_command(
             workspace.dataset,
             training.profile,
@@ -171,6 +185,7 @@ def held_out_accuracy(context: dg.AssetExecutionContext, training: Training, wor
             overrides=training.overrides,
         )
         run_command(command, on_line=context.log.info)
+        workspace.publish(workspace.evaluation, say=context.log.info)
     return dg.MaterializeResult(metadata=shown.of_evaluation(workspace.evaluation / EVALUATION))
 
 
@@ -179,6 +194,8 @@ def served_policy(context: dg.AssetExecutionContext, training: Training, workspa
     """The last policy that an evaluation found better; `landoracle policy rollback` goes back to the one before."""
     policies, candidate = Policies(workspace.path), workspace.model(Stage.GRPO)
     with refusals():
+        workspace.fetch(workspace.dataset, candidate, workspace.evaluation, policies.state, say=context.log.info)
+        workspace.fetch(*policies.kept, say=context.log.info)
         served, compared = policies.served, None
         if served is not None and served.name != policy_name(candidate):
             compared = workspace.served_evaluation
@@ -187,6 +204,9 @@ def served_policy(context: dg.AssetExecutionContext, training: Training, workspa
             )
             run_command(command, on_line=context.log.info)
         verdict = policies.promote(candidate, workspace.evaluation, compared)
+        if verdict.promoted:  # the weights before the word that they are served
+            workspace.publish(*policies.kept[:1], policies.state, say=context.log.info)
+            workspace.withdraw(*policies.dropped)
     context.log.info(verdict.why)
     return dg.MaterializeResult(metadata=shown.of_policies(policies, verdict))
 
@@ -194,9 +214,13 @@ def served_policy(context: dg.AssetExecutionContext, training: Training, workspa
 @dg.asset(deps=[held_out_accuracy], kinds={"html", "json"}, tags={"stage": "evaluation"}, **COMMON)
 def report(context: dg.AssetExecutionContext, workspace: Files) -> dg.MaterializeResult:
     """One page: held-out accuracy beside baselines, reward curves, maps, completions and the lineage."""
+    keys = context.instance.get_dynamic_partitions(str(LANDSCAPES.name))
+    read = [workspace.dataset, workspace.evaluation, *map(workspace.model, Stage), *map(workspace.plan, keys)]
     with refusals():
+        workspace.fetch(*read, say=context.log.info)
         figures = write_report(workspace.path)
-    page = dg.MetadataValue.path(str(workspace.path / "report.html"))
+        workspace.publish(workspace.report, workspace.report.with_suffix(".json"), say=context.log.info)
+    page = dg.MetadataValue.path(str(workspace.report))
     return dg.MaterializeResult(metadata={"report": page, "headline": figures["headline"]})
 
 

@@ -5,10 +5,12 @@ import json
 import dagster as dg
 
 from pipeline.assets import CODE_VERSION, FROM_ALL, LANDSCAPES, PER_LANDSCAPE
+from pipeline.executors import solving_executor
 from pipeline.launchpad import Training
 from pipeline.news import usable_plans, what_is_new
 from pipeline.sources import dropped_sources, embedded_sources
 from pipeline.workspace import Workspace
+from training.config import Stage
 
 UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
@@ -19,7 +21,10 @@ UNFINISHED = [
 ]
 
 solve_landscape = dg.define_asset_job(
-    "solve_landscape", dg.AssetSelection.assets(*PER_LANDSCAPE), description="Read and solve one landscape."
+    "solve_landscape",
+    dg.AssetSelection.assets(*PER_LANDSCAPE),
+    description="Read and solve one landscape.",
+    executor_def=solving_executor(),
 )
 retrain = dg.define_asset_job(
     "retrain",
@@ -79,7 +84,9 @@ def weekly_retraining(
     running = context.instance.get_runs(dg.RunsFilter(job_name=retrain.name, statuses=UNFINISHED), limit=1)
     if running:
         return dg.SkipReason(f"a training is still under way (run {running[0].run_id[:8]})")
-    plans = usable_plans(workspace, context.instance.get_dynamic_partitions(str(LANDSCAPES.name)))
+    keys = context.instance.get_dynamic_partitions(str(LANDSCAPES.name))
+    workspace.fetch(*map(workspace.plan, keys), workspace.dataset, workspace.model(Stage.GRPO))
+    plans = usable_plans(workspace, keys)
     if not plans:
         return dg.SkipReason("no landscape has been solved yet")
     news = what_is_new(workspace, plans, training.config())

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from pathlib import Path
 
 import dagster as dg
 import numpy as np
@@ -17,10 +18,12 @@ from pipeline.assets import (
     landscape,
     oracle_plan,
     prompt_dataset,
+    refusals,
     served_policy,
 )
 from pipeline.launchpad import Training
 from pipeline.policy import Policies, policy_name
+from pipeline.workspace import Workspace
 from prompts.dataset import PromptDataset
 from prompts.leaks import refuse_leaks
 from prompts.split import Split
@@ -38,6 +41,7 @@ warnings.filterwarnings("ignore", "Specifying a partitions_def on an AssetCheckS
 @dg.asset_check(asset=landscape, blocking=True, partitions_def=LANDSCAPES)
 def landscape_is_usable(context: dg.AssetCheckExecutionContext, workspace: Files) -> dg.AssetCheckResult:
     """The written landscape reads back through the contract, and something can be decided in it."""
+    _fetch(workspace, workspace.intake(context.partition_key))
     try:
         value = load_landscape(workspace.landscape(context.partition_key))
     except LandoracleError as error:
@@ -53,6 +57,7 @@ def landscape_is_usable(context: dg.AssetCheckExecutionContext, workspace: Files
 @dg.asset_check(asset=oracle_plan, blocking=True, partitions_def=LANDSCAPES)
 def certificate_holds(context: dg.AssetCheckExecutionContext, workspace: Files) -> dg.AssetCheckResult:
     """Feasibility, value and bound of the plan, recomputed from the landscape up without a solver."""
+    _fetch(workspace, workspace.plan(context.partition_key))
     try:
         verified = verify(workspace.plan(context.partition_key))
     except LandoracleError as error:
@@ -63,6 +68,7 @@ def certificate_holds(context: dg.AssetCheckExecutionContext, workspace: Files) 
 @dg.asset_check(asset=prompt_dataset, blocking=True)
 def no_leak(workspace: Files) -> dg.AssetCheckResult:
     """No polygon that a held-out prompt shows is the centre of, or appears in, a training prompt."""
+    _fetch(workspace, workspace.dataset)
     try:
         refuse_leaks(PromptDataset.load(workspace.dataset).frame)
     except LandoracleError as error:
@@ -74,6 +80,7 @@ def no_leak(workspace: Files) -> dg.AssetCheckResult:
 @dg.asset_check(asset=served_policy)
 def promotion(workspace: Files) -> dg.AssetCheckResult:
     """The newest policy is the served one; where it is not, it was not better on the same held-out rows."""
+    _fetch(workspace, workspace.model(Stage.GRPO), Policies(workspace.path).state)
     served, newest = Policies(workspace.path).served, policy_name(workspace.model(Stage.GRPO))
     if served is None:
         why = f"no policy is served: {newest} decides no better than the commonest class; train longer"
@@ -88,6 +95,7 @@ def promotion(workspace: Files) -> dg.AssetCheckResult:
 @dg.asset_check(asset=prompt_dataset)
 def label_share(workspace: Files) -> dg.AssetCheckResult:
     """No class has nearly all training labels: a model that always answers it would look good."""
+    _fetch(workspace, workspace.dataset)
     shares = PromptDataset.load(workspace.dataset).split(Split.TRAIN)["answer"].value_counts(normalize=True)
     commonest, share = str(shares.index[0]), float(shares.iloc[0])
     hint = f"{commonest} has {share:.1%} of the training labels, above {MOST_OF_ONE:.0%}: move connectivity_weight, "
@@ -103,6 +111,7 @@ def label_share(workspace: Files) -> dg.AssetCheckResult:
 @dg.asset_check(asset=prompt_dataset)
 def token_limit(workspace: Files) -> dg.AssetCheckResult:
     """Every prompt was counted in the model's tokenizer, and the longest leaves room for a completion."""
+    _fetch(workspace, workspace.dataset)
     tokens = PromptDataset.load(workspace.dataset).manifest.tokens
     if tokens is None:
         hint = "nobody counted the tokens: the profile's tokenizer is not here; install it, then build the dataset anew"
@@ -121,6 +130,7 @@ def token_limit(workspace: Files) -> dg.AssetCheckResult:
 @dg.asset_check(asset=prompt_dataset, blocking=True)
 def gold_reward(workspace: Files, training: Training) -> dg.AssetCheckResult:
     """The completion that SFT imitates earns the full reward for decision and format, in every row."""
+    _fetch(workspace, workspace.dataset)
     frame = PromptDataset.load(workspace.dataset).frame
     given = {name: frame[name].tolist() for name in ("answer", "classes", "accepted")}
     said = frame["target"].tolist()
@@ -138,6 +148,7 @@ def gold_reward(workspace: Files, training: Training) -> dg.AssetCheckResult:
 @dg.asset_check(asset=grpo_model)
 def no_collapse(workspace: Files) -> dg.AssetCheckResult:
     """The guard did not have to stop the run, and its reward at the end is a number."""
+    _fetch(workspace, workspace.model(Stage.GRPO))
     record = json.loads((workspace.model(Stage.GRPO) / RUN).read_text(encoding="utf-8"))
     stopped = record.get("stopped")
     hint = f"{stopped} Raise grpo.beta or lower grpo.learning_rate; guard.json holds the evidence"
@@ -147,6 +158,7 @@ def no_collapse(workspace: Files) -> dg.AssetCheckResult:
 @dg.asset_check(asset=held_out_accuracy)
 def accuracy_beats_majority(workspace: Files) -> dg.AssetCheckResult:
     """Every model decides more held-out polygons rightly than always answering the commonest class."""
+    _fetch(workspace, workspace.evaluation)
     evaluation = json.loads((workspace.evaluation / EVALUATION).read_text(encoding="utf-8"))
     majority = evaluation["baselines"]["majority"]
     behind = [
@@ -157,6 +169,12 @@ def accuracy_beats_majority(workspace: Files) -> dg.AssetCheckResult:
     ]
     hint = "; train longer, or look at the completions in the report"
     return dg.AssetCheckResult(passed=not behind, description="; ".join(behind) + hint if behind else None)
+
+
+def _fetch(workspace: Workspace, *paths: Path) -> None:
+    """What a check reads may have been made on another machine."""
+    with refusals():
+        workspace.fetch(*paths)
 
 
 CHECKS = [

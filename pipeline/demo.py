@@ -25,7 +25,9 @@ from pipeline.automation import retrain, solve_landscape
 from pipeline.definitions import defs
 from pipeline.launchpad import as_settings
 from pipeline.sources import PROJECT, embedded_sources
+from pipeline.trainer_settings import refuse_unknown_settings
 from pipeline.workspace import Workspace
+from training.config import load_profile
 
 
 class DemoFailed(LandoracleError):
@@ -41,6 +43,7 @@ def run_demo(root: str, profile: str, overrides: Sequence[str], console: Console
         Where a stage refuses.
     """
     started = time.monotonic()
+    refuse_unknown_settings(load_profile(profile, overrides))  # the landscapes are solved first, for minutes
     workspace = Workspace(root=root)
     os.environ["LANDORACLE_WORKSPACE"] = root  # where the assets find it
     marker = workspace.path / ".unfinished"

@@ -44,7 +44,8 @@ def slurm(
 
     Example: `landoracle launch slurm dataset --out runs/mine --nodes 2 --gpus-per-node 4 --time 24:00:00 --dry-run`
     """
-    from training.config import Stage
+    from pipeline.trainer_settings import refuse_unknown_settings
+    from training.config import Stage, load_profile
     from training.slurm import load_slurm, slurm_script, submit
 
     if stage not in ("all", *(s.value for s in Stage)):
@@ -58,6 +59,7 @@ def slurm(
         "modules": modules,
     }
     with refusals():
+        refuse_unknown_settings(load_profile(profile, changes or []))
         config = load_slurm(cluster, {key: value for key, value in given.items() if value is not None})
         if environment:
             variables = config.environment | _variables(environment)

@@ -22,6 +22,7 @@ from pydantic.fields import FieldInfo
 from oracle.errors import ConfigurationError, LandoracleError
 from oracle.glm_config import GLMConfig
 from oracle.recipe import explain
+from pipeline.trainer_settings import refuse_unknown_settings
 from pipeline.workspace import Workspace
 from training.client import Client, LocalClient, SlurmClient
 from training.config import Stage, TrainingConfig, load_profile
@@ -178,7 +179,7 @@ class Training(_TrainingFields):
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Refuse an unknown profile, unknown settings and values out of range."""
         try:
-            self.config()
+            refuse_unknown_settings(self.config())
             self.client()
         except LandoracleError as error:
             raise _refused("training", str(error)) from error

@@ -117,12 +117,14 @@ def train(
 
     Example: `landoracle train dataset --out runs/mine --profile pocket`
     """
-    from training.config import Stage
+    from pipeline.trainer_settings import refuse_unknown_settings
+    from training.config import Stage, load_profile
     from training.launch import check_command, run_command, training_command
 
     if stage not in ("all", *(s.value for s in Stage)):
         raise typer.BadParameter(f"--stage must be all, sft or grpo, not {stage!r}")
     with refusals():
+        refuse_unknown_settings(load_profile(profile, changes or []))
         for each in Stage if stage == "all" else (Stage(stage),):
             start = to / Stage.SFT if each is Stage.GRPO else None
             command = training_command(each, dataset, profile, to / each, start=start, overrides=changes or [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -12,6 +13,7 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 import pyarrow.parquet as pq
+from PIL import Image
 
 from oracle.intake import IntakeReport
 from oracle.landscape import Landscape
@@ -50,11 +52,27 @@ HELD = {
 }
 """What the columns of the written tables hold, for the UI."""
 INLINE = 1000  # Markdown longer than this opens in a window instead of the page
+LARGEST = 50_000  # characters of a picture; every materialization's stays in Dagster's storage
 
 
 def picture(png: bytes, alt: str) -> dg.MarkdownMetadataValue:
     """A PNG as Markdown with its bytes inside; shown in the page when it is small."""
     return dg.MetadataValue.md(f"![{alt}](data:image/png;base64,{base64.b64encode(png).decode()})")
+
+
+def bounded_picture(png: bytes, alt: str) -> dg.MarkdownMetadataValue:
+    """A PNG as Markdown of at most ``LARGEST`` characters: in a palette of 32 colours, and smaller where need be."""
+    image = Image.open(io.BytesIO(png)).convert("RGB")
+    while True:
+        buffer = io.BytesIO()
+        # The method that keeps a colour of few pixels: a rare class does not turn into its neighbour's.
+        palette = image.quantize(32, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+        palette.save(buffer, format="PNG", optimize=True)
+        shown = picture(buffer.getvalue(), alt)
+        if len(shown.value) <= LARGEST:
+            return shown
+        smaller = (image.width * 4 // 5, image.height * 4 // 5)
+        image = image.resize(smaller, Image.Resampling.LANCZOS)
 
 
 def table(rows: Iterable[Mapping[str, Any]]) -> dg.TableMetadataValue:
@@ -136,7 +154,7 @@ def of_plan(landscape: Landscape, solution: Solution, map_file: Path) -> Metadat
             }
             for crop, supply, floor in zip(solution.crops, solution.supply_t, solution.floor_t, strict=True)
         ),
-        "map_large": picture(map_file.read_bytes(), "map of the plan"),
+        "map_large": bounded_picture(map_file.read_bytes(), "map of the plan"),
     }
     return shown if small is None else {"map": small, **shown}
 

@@ -1,4 +1,4 @@
-"""Commands of the operator: the UI, once per storage."""
+"""Commands of the operator: the UI, once per storage; the served policy; what is published."""
 
 from __future__ import annotations
 
@@ -42,10 +42,41 @@ def rollback(workspace: Folder = Path("runs/demo"), as_json: JsonOption = False)
     Example: `landoracle policy rollback runs/demo`
     """
     from pipeline.policy import Policies
+    from pipeline.workspace import Workspace
 
+    place, policies = Workspace(str(workspace.absolute())), Policies(workspace.absolute())
     with refusals():
-        back = Policies(workspace).roll_back()
+        place.fetch(policies.state)
+        place.fetch(*policies.kept)
+        back = policies.roll_back()
+        place.publish(policies.state)
     show({"policy": back.policy, "why": back.why}, as_json, "Served policy")
+
+
+@operations_app.command()
+def publish(
+    workspace: Folder = Path("runs/demo"),
+    to: Annotated[
+        str | None, typer.Option(help="URL of the store, e.g. s3://bucket/prefix; LANDORACLE_STORE by default.")
+    ] = None,
+) -> None:
+    """Copy all that is finished in the pipeline's folder into a store, where other machines find it.
+
+    The assets do so by themselves where LANDORACLE_STORE is set; this is for what was made before.
+
+    Example: `landoracle publish runs/demo --to s3://bucket/landoracle`
+    """
+    from pipeline.store import STORE, Store, StoreError
+    from pipeline.workspace import Workspace
+
+    place = Workspace(str(workspace.absolute()))
+    with refusals():
+        url = to or os.environ.get(STORE)
+        if not url:
+            raise StoreError(f"no store is named: give its URL with --to, or set {STORE}")
+        if not place.finished():
+            raise StoreError(f"{workspace} holds nothing that is finished")
+        Store(url).publish(place.path, place.finished(), say=lambda line: typer.echo(line))
 
 
 @operations_app.command()

@@ -10,6 +10,7 @@ from oracle.files import write_json
 from oracle.landscape import Landscape
 from oracle.neighbours import NeighbourGraph
 from oracle.solution import Solution, read_json, save_solution
+from pipeline.folders import put_in_place
 from prompts.plan_folder import read_plan
 
 __all__ = ["read_plan", "refuse_stale", "write_plan"]
@@ -29,16 +30,11 @@ def write_plan(folder: Path, landscape: Landscape, graph: NeighbourGraph, soluti
     fingerprint : str
         :meth:`pipeline.sources.Source.fingerprint` of what the landscape was read from, kept in ``origin.json``.
     """
-    partial, replaced = (folder.parent / what / folder.name for what in (".partial", ".replaced"))
-    for left in (partial, replaced):
-        shutil.rmtree(left, ignore_errors=True)
+    partial = folder.parent / ".partial" / folder.name
+    shutil.rmtree(partial, ignore_errors=True)
     save_solution(partial, landscape, graph, solution)
     write_json(partial / ORIGIN, {"fingerprint": fingerprint})
-    if folder.exists():
-        replaced.parent.mkdir(exist_ok=True)
-        folder.rename(replaced)
-    partial.rename(folder)
-    shutil.rmtree(replaced, ignore_errors=True)
+    put_in_place(partial, folder)
 
 
 def refuse_stale(folder: Path, fingerprint: str) -> None:

@@ -65,6 +65,25 @@ class Policies:
         return [Change(**entry) for entry in self._read()["history"]]
 
     @property
+    def state(self) -> Path:
+        """The file that says which policy is served."""
+        return self._root / SERVED
+
+    @property
+    def kept(self) -> list[Path]:
+        """Folders of the served policy and of those that can be gone back to, the latest first."""
+        return [self.folder(name) for name in self._names()[: KEPT + 1]]
+
+    @property
+    def dropped(self) -> list[Path]:
+        """Folders of those that were served too long ago."""
+        return [self.folder(name) for name in self._names()[KEPT + 1 :]]
+
+    def _names(self) -> list[str]:
+        """Every policy that was served, the latest first."""
+        return list(dict.fromkeys(change.policy for change in reversed(self.history)))
+
+    @property
     def served(self) -> Path | None:
         """Folder of the policy that is served."""
         history = self.history
@@ -134,22 +153,19 @@ class Policies:
 
     def _enter(self, entry: Change, withdrawn: list[str] | None = None) -> None:
         history = [*self.history, entry]
-        names = [entry.policy for entry in history]
         state = {
             "served": entry.policy,
             "withdrawn": self._read()["withdrawn"] if withdrawn is None else withdrawn,
             "history": [asdict(change) for change in history],
         }
-        write_json(self._root / SERVED, state)
-        recent = list(dict.fromkeys(reversed(names)))[: KEPT + 1]
-        for name in set(names) - set(recent):
-            shutil.rmtree(self.folder(name), ignore_errors=True)
+        write_json(self.state, state)
+        for folder in self.dropped:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _read(self) -> dict[str, Any]:
-        file = self._root / SERVED
-        if not file.is_file():
+        if not self.state.is_file():
             return {"history": [], "withdrawn": []}
-        stated: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        stated: dict[str, Any] = json.loads(self.state.read_text(encoding="utf-8"))
         return stated
 
 

@@ -93,13 +93,16 @@ def ablate(
     """
     import json
 
-    from training.ablate import ARMS, Ablation
+    from pipeline.trainer_settings import refuse_unknown_settings
+    from training.ablate import ARMS, Ablation, Run
     from training.ablate import ablate as run_arms
     from training.ablation_results import PAGE, RESULTS, results
 
     chosen = [name.strip() for name in arms.split(",")] if arms else list(ARMS)
     with refusals():
         ablation = Ablation(dataset, to, profile, tuple(changes or []))
+        for arm in ARMS:
+            refuse_unknown_settings(ablation.config(Run(arm, 0)))
         finished = run_arms(ablation, chosen, seeds, say=lambda line: err.print(line, markup=False))
         found = results(to, finished)
     typer.echo(json.dumps(asdict(found), indent=2) if as_json else found.to_markdown())

@@ -94,7 +94,7 @@ def test_what_a_solved_landscape_shows(drop_folder: Path, workspace: Workspace, 
     shown = {name: entry.value for name, entry in made.metadata.items()}
     assert len(shown["map"]) < 1000  # beyond it the UI hides a picture behind a link
     assert shown["map"].startswith("![plan](data:image/png;base64,")
-    assert 1000 < len(shown["map_large"]) < 250_000
+    assert 1000 < len(shown["map_large"]) <= 50_000  # every materialization's is kept
     shares = [shown[f"{status}_label_share"] for status in ("unique", "tied", "undecided")]
     assert sum(shares) == pytest.approx(1)
     assert isinstance(shown["gap"], float)  # numbers plot over time

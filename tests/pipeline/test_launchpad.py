@@ -59,6 +59,11 @@ def test_what_is_set_wins_and_the_rest_stays() -> None:
         ("training", {"grpo": {"beta": 0}}, "without the KL anchor the policy collapses"),
         ("training", {"profile": "pockett"}, "no profile or file 'pockett'"),
         ("training", {"sft": {"warmup_ratio": 0.1}}, "write `warmup_steps`"),
+        (
+            "training",
+            {"grpo": {"beta": 0.1, "num_generation": 4}},
+            "grpo.num_generation (did you mean num_generations?)",
+        ),
         ("training", {"cluster": "cluster.yaml"}, "cluster is for launcher slurm"),
     ],
 )

@@ -20,6 +20,8 @@ STARTED_ELSEWHERE = {"landoracle ui", "landoracle demo"}  # test_interrupts
 
 def test_every_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "store").mkdir()
+    monkeypatch.setenv("LANDORACLE_STORE", f"file://{tmp_path}/store")
     root = tmp_path / "runs" / "demo"
     policies = Policies(root)
     policies.promote(trained(root, "a"), evaluated(root, "evaluation", 0.6), None)
