@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pipeline.terminal import DatasetArgument, ProfileOption, SetOption, err, refusals
+from pipeline.terminal import DatasetArgument, ProfileOption, SetOption, StageOption, err, refusals, stages
 
 launch_app = typer.Typer(no_args_is_help=True, help="Launch training on a cluster.")
 
@@ -23,7 +23,7 @@ def slurm(
     to: Annotated[Path, typer.Option("--out", help="Folder for the runs and the job's log, shared by the nodes.")],
     profile: ProfileOption = "gpu",
     changes: SetOption = None,
-    stage: Annotated[str, typer.Option(help="all, sft, or grpo (which starts from OUT/sft).")] = "all",
+    stage: StageOption = "all",
     cluster: Annotated[
         Path | None, typer.Option(help="YAML with a section `slurm`: resources and environment; the options below win.")
     ] = None,
@@ -45,11 +45,10 @@ def slurm(
     Example: `landoracle launch slurm dataset --out runs/mine --nodes 2 --gpus-per-node 4 --time 24:00:00 --dry-run`
     """
     from pipeline.trainer_settings import refuse_unknown_settings
-    from training.config import Stage, load_profile
+    from training.config import load_profile
     from training.slurm import load_slurm, slurm_script, submit
 
-    if stage not in ("all", *(s.value for s in Stage)):
-        raise typer.BadParameter(f"--stage must be all, sft or grpo, not {stage!r}")
+    asked = stages(stage)
     given: dict[str, Any] = {
         "nodes": nodes,
         "gpus_per_node": gpus_per_node,
@@ -64,8 +63,7 @@ def slurm(
         if environment:
             variables = config.environment | _variables(environment)
             config = load_slurm(None, config.model_dump() | {"environment": variables})
-        stages = list(Stage) if stage == "all" else [Stage(stage)]
-        script = slurm_script(config, dataset, profile, to, stages=stages, overrides=changes or [])
+        script = slurm_script(config, dataset, profile, to, stages=asked, overrides=changes or [])
         if dry_run:
             typer.echo(script, nl=False)
             return

@@ -14,10 +14,12 @@ from pipeline.terminal import (
     JsonOption,
     ProfileOption,
     SetOption,
+    StageOption,
     err,
     out,
     refusals,
     show,
+    stages,
 )
 
 learning_app = typer.Typer()
@@ -108,7 +110,14 @@ def train(
     to: Annotated[Path, typer.Option("--out", help="Folder for the runs: OUT/sft and OUT/grpo.")],
     profile: ProfileOption = "pocket",
     changes: SetOption = None,
-    stage: Annotated[str, typer.Option(help="all, sft, or grpo (which starts from OUT/sft).")] = "all",
+    stage: StageOption = "all",
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            help="Weights that the first stage starts from: a finished run, of an easier dataset say; by default those "
+            "that the profile names."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the commands and check all that could stop them; train nothing.")
     ] = False,
@@ -121,19 +130,20 @@ def train(
     from training.config import Stage, load_profile
     from training.launch import check_command, run_command, training_command
 
-    if stage not in ("all", *(s.value for s in Stage)):
-        raise typer.BadParameter(f"--stage must be all, sft or grpo, not {stage!r}")
+    asked = stages(stage)
     with refusals():
         refuse_unknown_settings(load_profile(profile, changes or []))
-        for each in Stage if stage == "all" else (Stage(stage),):
-            start = to / Stage.SFT if each is Stage.GRPO else None
-            command = training_command(each, dataset, profile, to / each, start=start, overrides=changes or [])
+        for each in asked:
+            begin = start if each is asked[0] else None
+            if begin is None and each is Stage.GRPO:
+                begin = to / Stage.SFT
+            command = training_command(each, dataset, profile, to / each, start=begin, overrides=changes or [])
             if not dry_run:
                 run_command(command)
                 continue
             typer.echo(shlex.join(command))
-            if start is None or start.is_dir():
-                run_command(check_command(each, dataset, profile, start=start, overrides=changes or []))
+            if begin is None or begin.is_dir():
+                run_command(check_command(each, dataset, profile, start=begin, overrides=changes or []))
 
 
 @learning_app.command()

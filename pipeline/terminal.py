@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,6 +14,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from oracle.errors import LandoracleError
+
+if TYPE_CHECKING:
+    from training.config import Stage
 
 out, err = Console(), Console(stderr=True, highlight=False)
 
@@ -30,6 +33,7 @@ PlanArgument = Annotated[Path, typer.Argument(help="Folder that `landoracle solv
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Change a setting, e.g. grpo.beta=0.01; repeatable.")
 ]
+StageOption = Annotated[str, typer.Option(help="all, sft, or grpo (which starts from OUT/sft).")]
 DatasetArgument = Annotated[Path, typer.Argument(help="Folder that `landoracle prompts` wrote.")]
 
 
@@ -41,6 +45,15 @@ def refusals() -> Iterator[None]:
     except (LandoracleError, OSError) as error:
         err.print(f"[bold red]error:[/] {escape(str(error))}", soft_wrap=True)
         raise typer.Exit(1) from error
+
+
+def stages(name: str) -> list[Stage]:
+    """What ``--stage`` asks for, in the order of training; a usage error where it is none of them."""
+    from training.config import Stage
+
+    if name not in ("all", *Stage):
+        raise typer.BadParameter(f"--stage must be all, sft or grpo, not {name!r}")
+    return list(Stage) if name == "all" else [Stage(name)]
 
 
 def show(values: dict[str, Any], as_json: bool, title: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -85,3 +86,22 @@ def test_a_wrong_option_is_refused_before_a_script_is_written(
     assert done.exit_code == code
     assert reason in done.stderr
     assert "#SBATCH" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "starts"),
+    [
+        ([], {"sft": None, "grpo": "out/sft"}),
+        (["--start", "easier/sft"], {"sft": "easier/sft", "grpo": "out/sft"}),
+        (["--start", "easier/grpo", "--stage", "grpo"], {"grpo": "easier/grpo"}),
+    ],
+)
+def test_only_the_first_stage_starts_from_the_weights_given(
+    monkeypatch: pytest.MonkeyPatch, options: list[str], starts: dict[str, str | None]
+) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr("training.launch.run_command", commands.append)
+    done = run("train", "harder", "--out", "out", *options)
+    assert done.exit_code == 0, done.output
+    stated = [dict(itertools.pairwise(command)) for command in commands]
+    assert {Path(found["--out"]).name: found.get("--start") for found in stated} == starts
