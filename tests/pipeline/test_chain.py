@@ -35,7 +35,15 @@ TINY = [
 
 
 @pytest.mark.usefixtures("drop_folder")
-def test_from_files_to_held_out_accuracy(drop_folder: Path, workspace: Workspace, instance: dg.DagsterInstance) -> None:
+def test_from_files_to_held_out_accuracy(
+    drop_folder: Path,
+    workspace: Workspace,
+    instance: dg.DagsterInstance,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "store").mkdir()
+    monkeypatch.setenv("LANDORACLE_STORE", f"file://{tmp_path}/store")
     files = {
         "near": write_landscape(drop_folder, "near", 1, "train"),
         "far": write_landscape(drop_folder, "far", 2, "held_out"),
@@ -84,6 +92,14 @@ def test_from_files_to_held_out_accuracy(drop_folder: Path, workspace: Workspace
     page = workspace.report.read_text(encoding="utf-8")
     assert report["headline"] in page
     assert "http" not in page.replace("http://www.w3.org", "")  # nothing from outside
+
+    other = Workspace(root=str(tmp_path / "other"))  # every asset has published what it finished
+    finished = {path.relative_to(workspace.path) for path in workspace.finished()}
+    other.fetch(*(other.path / path for path in finished))
+    assert {path.relative_to(other.path) for path in other.finished()} == finished
+    assert {"dataset", "models/sft", "models/grpo", "evaluation", "report.html"} <= {p.as_posix() for p in finished}
+    weights = "models/grpo/model.safetensors"
+    assert (other.path / weights).read_bytes() == (workspace.path / weights).read_bytes()
 
 
 def test_what_a_solved_landscape_shows(drop_folder: Path, workspace: Workspace, instance: dg.DagsterInstance) -> None:
