@@ -29,6 +29,7 @@ SMALL = [
     *("model.hidden=48", "model.layers=2", "model.heads=2", "model.intermediate=96", "model.max_length=256"),
     *("sft.per_device_train_batch_size=32", "sft.max_steps=110", "sft.save_steps=110", "sft.warmup_steps=5"),
     *("grpo.per_device_train_batch_size=32", "grpo.num_generations=8", "grpo.max_steps=40", "grpo.save_steps=20"),
+    *("grpo.beta=0.002", "grpo.lr_scheduler_type=constant", "grpo.warmup_steps=0"),
     *("grpo.max_completion_length=16", "guard.window=3", "guard.evaluate_every=4", "guard.rows=80", "threads=1"),
 ]
 SOUND_RATE = 3e-4
