@@ -86,7 +86,8 @@ def ablate(
 ) -> None:
     """What GRPO adds to SFT, and what becomes of it without its parts: every arm with several seeds, paired.
 
-    Arms: sft, sft_grpo, beta_zero, shuffled_labels, answer_only, answer_only_grpo, format_only, format_only_grpo.
+    Arms: sft, sft_grpo, sft_grpo_drawn, beta_zero, shuffled_labels, answer_only, answer_only_grpo, format_only,
+    format_only_grpo.
     What is finished is not run again: the same command goes on.
 
     Example: `landoracle ablate runs/demo/dataset --out runs/ablation --seeds 3`

@@ -57,6 +57,7 @@ REFERENCE = "sft"
 ARMS: Mapping[str, Arm] = {
     REFERENCE: Arm("SFT on true rationales", Stage.SFT),
     "sft_grpo": Arm("then GRPO", Stage.GRPO, REFERENCE),
+    "sft_grpo_drawn": Arm("the same, prompts drawn by votes", Stage.GRPO, REFERENCE, ("draw.by=uncertainty",)),
     "beta_zero": Arm("the same without a KL anchor", Stage.GRPO, REFERENCE, ("grpo.beta=0", "allow_zero_beta=true")),
     "shuffled_labels": Arm("the same on shuffled labels", Stage.GRPO, REFERENCE, ("labels_shuffled=true",)),
     "answer_only": Arm("SFT on bare answers", Stage.SFT, None, (ANSWER_ONLY,)),

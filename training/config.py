@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from importlib.util import find_spec
@@ -241,8 +242,8 @@ class TrainingConfig(Section):
 
     @property
     def sha256(self) -> str:
-        """Hash of the configuration's canonical JSON."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+        """Hash of the configuration's canonical JSON; the order in which settings are written does not matter."""
+        return hashlib.sha256(json.dumps(self.model_dump(mode="json"), sort_keys=True).encode()).hexdigest()
 
 
 def profile_rewards(config: TrainingConfig, prefill: str) -> list[Reward]:

@@ -86,6 +86,11 @@ def test_overrides_apply_in_order_and_read_scientific_notation() -> None:
     assert config.sha256 != load_profile("pocket").sha256
 
 
+def test_a_configuration_has_one_hash_however_its_settings_are_ordered() -> None:
+    one = ["grpo.epsilon=0.1", "grpo.top_p=0.9"]
+    assert load_profile("pocket", one).sha256 == load_profile("pocket", one[::-1]).sha256
+
+
 def test_files_that_are_no_profiles_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="gpu, pocket, smollm2"):
         load_profile("pockett")
