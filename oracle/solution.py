@@ -3,9 +3,7 @@
 A solution's folder holds
 
 ====================  =======================================================================================
-labels.parquet        GeoParquet: the landscape's columns, ``land_use``, ``status``, ``proof`` (what the status rests
-                      on) and per class ``regret_<class>_low`` and ``_high``, objective units (null: no number,
-                      see below), and fiboa's crop columns (:mod:`oracle.fiboa`)
+labels.parquet        GeoParquet: the labels (:mod:`oracle.labels`) with fiboa's crop columns
 labels.gpkg           the same for a GIS without the crop columns, styled for QGIS in the class colours
 solution.json         objective, bound, supply, prices, hashes, configuration, versions
 certificate.json      the multipliers that prove the bound; other plans found, by what they change, and the
@@ -16,9 +14,6 @@ connectivity.json     how connected the plan's habitat is, beside that of the cu
                       (:mod:`oracle.connectivity`)
 map.png               the plan
 ====================  =======================================================================================
-
-An infinite regret is written as null: a null ``high`` beside a number in ``low`` means that no feasible plan with the
-class was found; both null, that the polygon may not have the class.
 """
 
 from __future__ import annotations
@@ -38,9 +33,9 @@ from oracle.certificate import Certificate
 from oracle.coefficients import SharedLengths
 from oracle.connectivity import DISPERSAL_M, save_connectivity
 from oracle.errors import CertificateError
-from oracle.fiboa import FIBOA_COLUMNS, crop_columns
 from oracle.files import write_atomically, write_json
 from oracle.glm_config import GLMConfig
+from oracle.labels import labels, with_crop_columns
 from oracle.landscape import Landscape, save_landscape
 from oracle.map import class_colours, draw_map
 from oracle.plan import Terms, relative_gap
@@ -151,18 +146,6 @@ def positions(classes: tuple[str, ...], land_use: np.ndarray) -> np.ndarray:
     return pd.Index(classes).get_indexer(pd.Index(land_use))
 
 
-def labels(landscape: Landscape, solution: Solution) -> gpd.GeoDataFrame:
-    """The landscape's table with the solution's columns in front of the geometry."""
-    table = landscape.polygons.copy()
-    table["land_use"] = solution.land_use
-    table["status"] = solution.status.astype(str)
-    table["proof"] = solution.proof.astype(str)
-    for k, name in enumerate(solution.classes):
-        for end, values in (("low", solution.regret_low[:, k]), ("high", solution.regret_high[:, k])):
-            table[f"regret_{name}_{end}"] = np.where(np.isfinite(values), values, np.nan)
-    return table[[*(c for c in table.columns if c != "geometry"), "geometry"]]
-
-
 def save_solution(
     folder: Path, landscape: Landscape, graph: SavedGraph, solution: Solution, dispersal_m: float = DISPERSAL_M
 ) -> None:
@@ -176,10 +159,7 @@ def save_solution(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     table = labels(landscape, solution)
-    coded = table.assign(**crop_columns(solution.land_use).set_axis(table.index))[
-        [*table.columns[:-1], *FIBOA_COLUMNS, "geometry"]
-    ]
-    write_atomically(folder / LABELS, lambda p: coded.to_parquet(p, index=False))
+    write_atomically(folder / LABELS, lambda p: with_crop_columns(table).to_parquet(p, index=False))
     write_atomically(folder / LABELS_GPKG, lambda p: _write_gpkg(table, solution, p))
     save_landscape(landscape, folder / LANDSCAPE)
     write_atomically(folder / GRAPH, graph.save)

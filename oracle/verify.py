@@ -20,6 +20,7 @@ from oracle.canonical import canonical
 from oracle.certificate import bound, regret_lows
 from oracle.coefficients import Coefficients, coefficients
 from oracle.errors import CertificateError, LandscapeError, name_some
+from oracle.labels import names_in_labels
 from oracle.landscape import Landscape, load_landscape
 from oracle.neighbours import NeighbourGraph, neighbour_graph
 from oracle.plan import Terms, relative_gap, supply_t, terms, violations
@@ -130,9 +131,9 @@ def _check_labels(folder: Path, landscape: Landscape, solution: Solution) -> Non
             f"{LABELS}: land_use of {name_some(solution.ids[unknown])} is none of {solution.classes}"
         )
     table = read_table(folder / LABELS)
-    for column in landscape.polygons.columns:
-        if column not in table or not table[column].equals(landscape.polygons[column].reset_index(drop=True)):
-            raise CertificateError(f"{LABELS}: column {column!r} differs from {LANDSCAPE}")
+    for column, name in names_in_labels(landscape).items():
+        if name not in table or not table[name].equals(landscape.polygons[column].reset_index(drop=True)):
+            raise CertificateError(f"{LABELS}: column {name!r} differs from {column!r} in {LANDSCAPE}")
 
 
 def _check_plan(c: Coefficients, solution: Solution) -> Terms:

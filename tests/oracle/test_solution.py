@@ -15,9 +15,11 @@ import pytest
 
 from oracle.errors import CertificateError
 from oracle.glm_config import GLMConfig
+from oracle.landscape import Landscape
 from oracle.neighbours import neighbour_graph
 from oracle.solution import LABELS_GPKG, load_solution, save_solution
 from oracle.solve import solve
+from oracle.verify import verify
 
 from .conftest import build_grid_landscape
 
@@ -126,3 +128,35 @@ def test_labels_carry_fiboas_crop_columns(saved):
             assert pd.isna(row["crop:code"])
             assert pd.isna(row["crop:code_list"])
     assert set(table.index) >= {"wheat", "canola"}
+
+
+def test_columns_of_the_file_survive_beside_labels_of_the_same_name(tmp_path: Path):
+    """``status`` is a common name in farm files, and ``labels.gpkg`` of an earlier plan is one too."""
+    landscape = build_grid_landscape(2, 2, seed=3)
+    own = {
+        "Status": ["leased", "owned", "owned", "leased"],
+        "land_use": ["a", "b", "c", "d"],
+        "land_use_original": [1, 2, 3, 4],
+        "regret_wheat_low": [0.1, 0.2, 0.3, 0.4],
+        "crop:name": ["x", "y", "z", "x"],
+    }
+    landscape = Landscape("own", landscape.polygons.assign(**own), landscape.crops)
+    graph = neighbour_graph(landscape)
+    solution = solve(landscape, graph)
+    save_solution(tmp_path, landscape, graph, solution)
+
+    table = gpd.read_parquet(tmp_path / "labels.parquet")
+    assert table["land_use"].tolist() == table["crop:name"].tolist() == solution.land_use.tolist()
+    kept = {
+        "Status": "Status_original",
+        "land_use": "land_use_original_2",
+        "land_use_original": "land_use_original",
+        "regret_wheat_low": "regret_wheat_low_original",
+        "crop:name": "crop:name_original",
+    }
+    for column, name in kept.items():
+        assert table[name].tolist() == own[column]
+    in_gis = gpd.read_file(tmp_path / LABELS_GPKG, layer="labels")
+    assert in_gis["Status_original"].tolist() == own["Status"]
+    assert in_gis["status"].tolist() == solution.status.tolist()
+    verify(tmp_path)
