@@ -41,6 +41,15 @@ class YieldUnit(StrEnum):
     BU_AC = "bu/ac"
 
 
+class ConnectivityUnit(StrEnum):
+    """Unit of the connectivity column."""
+
+    SHARE = "share"
+    """0..1"""
+    PERCENT = "percent"
+    """0..100"""
+
+
 class MissingYield(StrEnum):
     """What to do with a polygon whose yield of a crop is empty."""
 
@@ -71,6 +80,7 @@ class Recipe(BaseModel):
     connectivity: str = Field(
         "ecological_connectivity", description="column with ecological connectivity, 0..1; `rescale`: see below"
     )
+    connectivity_unit: ConnectivityUnit = Field(ConnectivityUnit.SHARE, description="share (0..1) or percent (0..100)")
     rescale_connectivity: bool = Field(
         False, description="map the column's least..greatest value to 0..1; short: `connectivity: rescale`"
     )

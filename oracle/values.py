@@ -12,7 +12,7 @@ from oracle.identifiers import as_text
 from oracle.landscape import CONNECTIVITY, CURRENT, LOCKED, YIELD_SUFFIX
 from oracle.matching import MatchedColumns
 from oracle.plausible import implausible_yield
-from oracle.recipe import MissingYield, Recipe, to_t_ha
+from oracle.recipe import ConnectivityUnit, MissingYield, Recipe, to_t_ha
 from oracle.remarks import Notes, remark
 
 
@@ -74,6 +74,9 @@ def _connectivity(
     raw: pd.DataFrame, column: str, ids: pd.Series, recipe: Recipe, usable: np.ndarray, notes: Notes
 ) -> np.ndarray:
     values, words = _numbers(raw[column])
+    if recipe.connectivity_unit == ConnectivityUnit.PERCENT:
+        values = values / 100.0
+        notes.repairs.append(remark("connectivity in percent divided by 100", ids[usable]))
     finite = values[usable & np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     advice = ""
@@ -83,7 +86,9 @@ def _connectivity(
     elif recipe.rescale_connectivity:
         notes.problems.append(f"{column}: every value is {low:g}, so there is no range to rescale to 0..1")
     elif low < 0 or high > 1:
-        advice = f"; `connectivity: rescale` or `rescale_connectivity: true` maps {low:g}..{high:g} to 0..1"
+        percent = "`connectivity_unit: percent` divides by 100; " if low >= 0 and 2 < high <= 100 else ""
+        stretch = f"`connectivity: rescale` or `rescale_connectivity: true` maps {low:g}..{high:g} to 0..1"
+        advice = f"; in the recipe {percent}{stretch}"
     finite_in_use = np.isfinite(values) & usable
     faults = {
         "empty": raw[column].isna().to_numpy() & usable,

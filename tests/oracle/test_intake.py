@@ -161,6 +161,21 @@ def test_connectivity_is_rescaled_when_the_recipe_asks(tmp_path: Path) -> None:
     assert "1 of 4 rows are not: 1 empty (Q11)" in said
 
 
+def test_connectivity_in_percent_is_divided_by_100_when_the_recipe_asks(tmp_path: Path) -> None:
+    file = farm(tmp_path, ecological_connectivity=[40.0, 50.0, 60.0])
+    with pytest.raises(LandscapeError, match=r"`connectivity_unit: percent` divides by 100; `connectivity: rescale`"):
+        read_landscape(file)
+    landscape, report = read_landscape(file, Recipe.model_validate({"connectivity_unit": "percent"}))
+    assert landscape.connectivity.tolist() == [0.4, 0.5, 0.6]
+    assert [r.what for r in report.repairs] == ["connectivity in percent divided by 100"]
+    assert landscape.polygons["ecological_connectivity_original"].tolist() == [40.0, 50.0, 60.0]
+    # what is no percentage gets no such advice, nor does a stray value above 1
+    for values in ([40.0, 50.0, 160.0], [0.4, 0.5, 1.2], [-3.0, 0.5, 60.0]):
+        with pytest.raises(LandscapeError) as caught:
+            read_landscape(farm(tmp_path, ecological_connectivity=values))
+        assert "percent" not in str(caught.value)
+
+
 def test_one_wild_value_is_named(tmp_path: Path) -> None:
     with pytest.raises(LandscapeError, match=r"1 of 3 are above 20 t/ha, which no field yields \(b\)"):
         read_landscape(farm(tmp_path, wheat_yield=[3.0, 46.0, 5.0]))
