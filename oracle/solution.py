@@ -31,7 +31,7 @@ from pydantic import ValidationError
 
 from oracle.certificate import Certificate
 from oracle.coefficients import SharedLengths
-from oracle.connectivity import DISPERSAL_M, save_connectivity
+from oracle.connectivity import CONNECTIVITY_FILE, DISPERSAL_M, save_connectivity
 from oracle.errors import CertificateError
 from oracle.files import write_atomically, write_json
 from oracle.glm_config import GLMConfig
@@ -45,6 +45,7 @@ from oracle.regret import Searched
 LABELS, LABELS_GPKG = "labels.parquet", "labels.gpkg"
 SOLUTION, CERTIFICATE = "solution.json", "certificate.json"
 LANDSCAPE, GRAPH, MAP = "landscape.parquet", "graph.parquet", "map.png"
+WRITTEN = (LABELS, LABELS_GPKG, SOLUTION, CERTIFICATE, LANDSCAPE, GRAPH, CONNECTIVITY_FILE, MAP)
 
 
 class SavedGraph(SharedLengths, Protocol):

@@ -9,20 +9,30 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from oracle.errors import ConfigurationError
-from pipeline.terminal import (
-    File,
-    JsonOption,
-    RecipeOption,
-    out,
-    refusals,
-    show,
-)
+from pipeline.terminal import File, JsonOption, RecipeOption, err, out, refusals, show
 
 if TYPE_CHECKING:
-    pass
+    from oracle.landscape import Landscape
+    from oracle.recipe import Recipe
 
 landscape_app = typer.Typer(no_args_is_help=True, help="Check a file of polygons, or make a synthetic landscape.")
 graph_app = typer.Typer()
+
+
+def read_aloud(file: Path, recipe: Recipe) -> Landscape:
+    """A file as a landscape; what was mended, left out or looks wrong is said on standard error.
+
+    Raises
+    ------
+    LandscapeError
+        As :func:`oracle.intake.read_landscape`.
+    """
+    from oracle.intake import read_landscape
+
+    landscape, report = read_landscape(file, recipe)
+    for remark in (*report.repairs, *report.dropped, *report.warnings):
+        err.print(str(remark), style="dim", markup=False, soft_wrap=True)
+    return landscape
 
 
 @landscape_app.command("check")
@@ -87,12 +97,11 @@ def graph(
 
     Example: `landoracle graph farms.gpkg --out graph.parquet`
     """
-    from oracle.intake import read_landscape
     from oracle.neighbours import neighbour_graph
     from oracle.recipe import recipe_for
 
     with refusals():
-        landscape, _ = read_landscape(file, recipe_for(file, recipe))
+        landscape = read_aloud(file, recipe_for(file, recipe))
         built = neighbour_graph(landscape)
         built.save(to)
     first = built.table[built.table["order"] == 1]

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from oracle.errors import ConfigurationError
 from oracle.glm_config import GLMConfig
+from pipeline.landscape_commands import read_aloud
 from pipeline.terminal import (
     File,
     JsonOption,
@@ -55,25 +56,28 @@ def solve_command(
     Example: `landoracle solve farms.gpkg --out plan --set supply_floors.wheat=0.5`
     """
     from oracle.connectivity import CONNECTIVITY_FILE
-    from oracle.intake import read_landscape
     from oracle.neighbours import neighbour_graph
     from oracle.recipe import recipe_for
     from oracle.solution import read_json, save_solution
     from oracle.solve import solve
+    from pipeline.plans import refuse_folder
 
     with refusals():
+        refuse_folder(to, file)
         chosen = recipe_for(file, recipe)
-        landscape, report = read_landscape(file, chosen)
-        for remark in (*report.repairs, *report.dropped, *report.warnings):
-            err.print(str(remark), style="dim", markup=False, soft_wrap=True)
-        built = neighbour_graph(landscape)
         config = changed(chosen.glm, changes or [])
-        with err.status("solving ...") as status:
+        with err.status("reading ...") as status:
+            landscape = read_aloud(file, chosen)
+            status.update("looking for neighbours ...")
+            built = neighbour_graph(landscape)
             solution = solve(landscape, built, config, progress=lambda line: status.update(line))
-        save_solution(to, landscape, built, solution, dispersal_m)
-    connected = read_json(to / CONNECTIVITY_FILE)
-    connected = connected if as_json else _side_by_side(connected)
-    show(_plan_figures(solution, to) | connected, as_json, f"Plan of {landscape.name}")
+            status.update("writing the plan and its map ...")
+            save_solution(to, landscape, built, solution, dispersal_m)
+    connected, figures = read_json(to / CONNECTIVITY_FILE), _plan_figures(solution, to)
+    if not as_json:
+        connected = _side_by_side(connected)
+        figures["supply"] = {crop: _supply_line(**each) for crop, each in figures["supply"].items()}
+    show(figures | connected, as_json, f"Plan of {landscape.name}")
 
 
 def changed(config: GLMConfig, changes: Sequence[str]) -> GLMConfig:
@@ -110,13 +114,17 @@ def _plan_figures(solution: Any, folder: Path) -> dict[str, Any]:
         "upper_bound": solution.upper_bound,
         "gap": solution.gap,
         "supply": {
-            crop: f"{supply:,.0f} t, floor {floor:,.0f} t, shadow price {solution.shadow_price[crop]:,.2f} per t"
+            crop: {"supply_t": float(supply), "floor_t": float(floor), "shadow_price": solution.shadow_price[crop]}
             for crop, supply, floor in zip(solution.crops, solution.supply_t, solution.floor_t, strict=True)
         },
         "labels": {s: n for s, n in zip(*_counts(solution.status), strict=True)},
         "wall_time_s": round(solution.wall_time_s, 2),
         "written": str(folder),
     }
+
+
+def _supply_line(supply_t: float, floor_t: float, shadow_price: float) -> str:
+    return f"{supply_t:,.0f} t, floor {floor_t:,.0f} t, shadow price {shadow_price:,.2f} per t"
 
 
 def _counts(values: Any) -> tuple[list[str], list[int]]:
@@ -196,19 +204,20 @@ def tradeoff_command(
 
     Example: `landoracle tradeoff farms.gpkg --out curve` (an interrupted run goes on where it was)
     """
-    from oracle.intake import read_landscape
     from oracle.neighbours import neighbour_graph
     from oracle.recipe import recipe_for
     from oracle.tradeoff import tradeoff
+    from pipeline.plans import refuse_folder
 
     with refusals():
+        refuse_folder(to, file)
         chosen = recipe_for(file, recipe)
-        landscape, _ = read_landscape(file, chosen)
         config = changed(chosen.glm, changes or [])
-        with err.status("solving ...") as status:
-            curve = tradeoff(
-                landscape, neighbour_graph(landscape), config, to, points, lambda line: status.update(line)
-            )
+        with err.status("reading ...") as status:
+            landscape = read_aloud(file, chosen)
+            status.update("looking for neighbours ...")
+            built = neighbour_graph(landscape)
+            curve = tradeoff(landscape, built, config, to, points, lambda line: status.update(line))
     if as_json:
         typer.echo(json.dumps(curve.to_dict(), indent=2, ensure_ascii=False))
         return

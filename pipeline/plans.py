@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
-from oracle.errors import DatasetError
+from oracle.errors import ConfigurationError, DatasetError
 from oracle.files import write_json
 from oracle.landscape import Landscape
 from oracle.neighbours import NeighbourGraph
-from oracle.solution import Solution, read_json, save_solution
+from oracle.solution import WRITTEN, Solution, read_json, save_solution
 from pipeline.folders import put_in_place
 from prompts.plan_folder import read_plan
 
-__all__ = ["read_plan", "refuse_stale", "write_plan"]
+__all__ = ["read_plan", "refuse_folder", "refuse_stale", "write_plan"]
 
 ORIGIN = "origin.json"
 
@@ -52,3 +53,20 @@ def refuse_stale(folder: Path, fingerprint: str) -> None:
             f"{folder} was solved from an earlier state of its file or recipe: materialize its partition again "
             "(where that fails, its reason says what to mend in the file)"
         )
+
+
+def refuse_folder(folder: Path, file: Path) -> None:
+    """Check, before any work, that a folder can take what is made from ``file``.
+
+    Raises
+    ------
+    ConfigurationError
+        Where it is a file or below one, cannot be written to, or where a plan in it would overwrite ``file``.
+    """
+    nearest = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    if not nearest.is_dir():
+        raise ConfigurationError(f"--out {folder}: {nearest} is a file; name a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise ConfigurationError(f"--out {folder}: {nearest} cannot be written to; name another folder, or permit it")
+    if file.resolve() in [(folder / name).resolve() for name in WRITTEN]:
+        raise ConfigurationError(f"--out {folder}: a plan in it would overwrite {file}, which it is made from")

@@ -43,6 +43,8 @@ def test_from_a_file_to_prompts(farms: Path, tmp_path: Path) -> None:
     solved = run_json("solve", farms, "--out", plan)
     assert sum(solved["polygons_per_class"].values()) == 144
     assert 0 <= solved["gap"] < 1e-2
+    stated = json.loads((plan / "solution.json").read_text())
+    assert solved["supply"]["wheat"] == {key: stated[key]["wheat"] for key in ("supply_t", "floor_t", "shadow_price")}
     for name in ("labels.parquet", "labels.gpkg", "solution.json", "certificate.json", "map.png"):
         assert (plan / name).stat().st_size > 0
     assert run_json("verify", plan)["objective"] == solved["objective"]
@@ -84,6 +86,40 @@ def test_what_a_planner_sees(farms: Path, tmp_path: Path) -> None:
     assert curve["points"][0]["crop_value_currency"] > curve["points"][2]["crop_value_currency"]
     assert (tmp_path / "curve" / "tradeoff.png").stat().st_size > 0
     assert "0.475" in run("tradeoff", farms, *options).stdout
+
+
+def test_what_intake_mends_is_said_by_every_command_that_reads(tmp_path: Path) -> None:
+    case = Path(__file__).parents[1] / "cases" / "geometry" / "z_coordinates.geojson"
+    for words in (["solve"], ["tradeoff", "--points", "3"], ["graph"]):
+        result = run(words[0], case, "--out", tmp_path / words[0], *words[1:])
+        assert result.exit_code == 0, result.output
+        assert "heights (z) dropped: 2 (A, B)" in result.stderr
+
+
+def test_a_folder_that_cannot_take_the_plan_is_refused_before_the_work(
+    farms: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_work = "oracle.solve.solve", "oracle.tradeoff.solve"
+    for name in no_work:
+        monkeypatch.setattr(name, lambda *_, **__: pytest.fail("solved first"))
+    file = tmp_path / "a file"
+    file.touch()
+    labels = tmp_path / "plan" / "labels.gpkg"  # an earlier plan, edited in a GIS
+    labels.parent.mkdir()
+    gpd.read_file(farms).to_file(labels)
+    monkeypatch.setattr("os.access", lambda path, _: Path(path).name != "read-only")
+    (tmp_path / "read-only").mkdir()
+    for source, folder, said in (
+        (farms, file, f"{file} is a file; name a folder"),
+        (farms, file / "plan", f"{file} is a file; name a folder"),
+        (farms, tmp_path / "read-only" / "plan", "cannot be written to"),
+        (labels, labels.parent, f"would overwrite {labels}"),
+    ):
+        for command in ("solve", "tradeoff"):
+            result = run(command, source, "--out", folder)
+            assert result.exit_code == 1
+            assert said in result.stderr
+    assert len(gpd.read_file(labels)) == 144
 
 
 def test_a_tampered_label_is_found(farms: Path, tmp_path: Path) -> None:
