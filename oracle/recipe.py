@@ -155,7 +155,7 @@ def load_recipe(path: Path) -> Recipe:
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path}: the recipe is not UTF-8 text") from error
     except ValidationError as error:
-        raise ConfigurationError(f"{path}: {explain(error)}") from error
+        raise ConfigurationError(f"{path}: {explain(error, Recipe)}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date such as 2024-13-45 is a ValueError
         raise ConfigurationError(f"{path}: not YAML ({error})") from error
 
@@ -180,12 +180,26 @@ def recipe_beside(file: Path) -> Path | None:
     return next((path for path in beside if path.is_file()), None)
 
 
-def explain(error: ValidationError) -> str:
-    """A validation error as ``key: what is wrong (found ...)``, one after the other on a line each."""
+def explain(error: ValidationError, model: type[BaseModel] | None = None) -> str:
+    """A validation error as ``key: what is wrong (found ...)``, one after the other on a line each.
+
+    With ``model``, whose error it is, an unknown setting is followed by the known ones.
+    """
     lines = []
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"]) or "file"
-        message = "unknown setting" if problem["type"] == "extra_forbidden" else problem["msg"]
+        unknown = problem["type"] == "extra_forbidden"
+        message = "unknown setting" if unknown else problem["msg"]
         found = f" (found {problem['input']!r})" if not isinstance(problem["input"], dict) else ""
-        lines.append(f"{key}: {message}{found}")
+        known = _settings_beside(problem["loc"], model) if unknown and model is not None else []
+        lines.append(f"{key}: {message}{found}" + (f"; known are {', '.join(known)}" if known else ""))
     return "\n  ".join(lines)
+
+
+def _settings_beside(loc: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
+    for part in loc[:-1]:
+        field = model.model_fields.get(str(part))
+        if field is None or not (isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)):
+            return []
+        model = field.annotation
+    return list(model.model_fields)

@@ -103,7 +103,7 @@ def changed(config: GLMConfig, changes: Sequence[str]) -> GLMConfig:
     try:
         return GLMConfig.model_validate(values)
     except ValidationError as error:
-        raise ConfigurationError(f"--set: {in_words(error)}") from error
+        raise ConfigurationError(f"--set: {in_words(error, GLMConfig)}") from error
 
 
 def _plan_figures(solution: Any, folder: Path) -> dict[str, Any]:

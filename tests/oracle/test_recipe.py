@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from oracle.errors import ConfigurationError
+from oracle.glm_config import GLMConfig
 from oracle.recipe import Recipe, YieldUnit, load_recipe, recipe_for, to_t_ha
 
 RECIPES = Path(__file__).parents[2] / "data" / "recipes"
@@ -47,7 +49,8 @@ def test_a_recipe_in_full(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("yeilds: {wheat: W}", "yeilds: unknown setting"),
+        ("yeilds: {wheat: W}", "yeilds: unknown setting; known are name, role, layer, crs, id, yields"),
+        ("glm: {price: {wheat: 1}}", "glm.price: unknown setting; known are connectivity_weight"),
         ("yield_unit: lb/ac", "yield_unit"),
         ("glm: {connectivity_weight: 2}", r"glm\.connectivity_weight: .*less than 1.*found 2"),
         ("yields: {canola: C}\nyield_unit: bu/ac", "bu/ac is known for wheat, soy, corn, oat only; convert canola"),
@@ -102,3 +105,11 @@ def test_the_recipes_in_data_are_complete(path: Path) -> None:
     crops = tuple(recipe.yields)
     assert len(recipe.glm.price_of(crops)) == len(crops)
     assert set(recipe.glm.supply_floors) <= set(crops)
+
+
+def test_the_recipe_of_the_readme_is_one_and_shows_every_key() -> None:
+    readme = (Path(__file__).parents[2] / "data" / "landscapes" / "README.md").read_text(encoding="utf-8")
+    shown = yaml.safe_load(readme.split("```yaml\n")[1].split("```")[0])
+    Recipe.model_validate(shown)
+    assert set(shown) == set(Recipe.model_fields)
+    assert set(shown["glm"]) >= set(GLMConfig.model_fields) - {"method", "proof_nodes", "threads", "seed"}

@@ -140,7 +140,8 @@ def test_settings_change_the_plan_and_are_checked(farms: Path, tmp_path: Path) -
     assert crops_only["polygons_per_class"].get("habitat", 0) < nature["polygons_per_class"]["habitat"]
     for change, said in {
         "connectivity_weight=1.5": "connectivity_weight: Input should be less than 1 (found 1.5)",
-        "colour=red": "colour: unknown setting (found 'red')",
+        "colour=red": "colour: unknown setting (found 'red'); known are connectivity_weight, adjacency_gain",
+        "habitat_share.least=0.1": "habitat_share.least: unknown setting (found 0.1); known are min, max\n",
         "supply_floors.wheat=-1": "supply_floors.wheat: Input should be greater than or equal to 0 (found -1)",
         "costs.habitat=-2": "costs.habitat: Input should be greater than or equal to 0 (found -2)",
         "costs.lentil=3": "costs names lentil, which is no class of the landscape",
