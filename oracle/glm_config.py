@@ -103,8 +103,8 @@ class GLMConfig(BaseModel):
         missing = [c for c in crops if c not in self.prices]
         if missing:
             raise ConfigurationError(
-                f"no price for {', '.join(missing)}: add it to `prices` (currency/t); "
-                f"priced are {', '.join(self.prices)}"
+                f"no price for {', '.join(missing)}: add it to `prices` (currency/t), in a recipe under `glm` or by "
+                f"--set prices.{missing[0]}=...; priced are {', '.join(self.prices)}"
             )
         unknown = [c for c in self.supply_floors if c not in crops]
         if unknown:

@@ -233,7 +233,9 @@ def _class_problems(polygons: gpd.GeoDataFrame, column: str, known: set[str], *,
     bad = ~values.isin(known) & ~(values.isna() if nullable else False)
     if not bad.any():
         return []
+    found = values[bad].map(lambda v: "nothing" if pd.isna(v) or not str(v).strip() else str(v))
     return [
         f"{column} must be one of {', '.join(sorted(known))}; {int(bad.sum())} polygon(s) are not "
-        f"({name_some(polygons.loc[bad, 'id'])}; found {name_some(values[bad].unique(), 3)})"
+        f"({name_some(polygons.loc[bad, 'id'])}; found {name_some(found.unique(), 3)}); "
+        "`land_uses` in the recipe says which value means which of them"
     ]

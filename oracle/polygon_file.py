@@ -90,7 +90,7 @@ def read_polygons(file: Path, layer: str | None = None) -> PolygonFile:
             frame = _read(chosen)
             curved = _curved(chosen, len(frame))
         except _UNREADABLE_PARQUET as error:
-            raise LandscapeError(f"{file.name}: cannot be read as polygons ({error})") from error
+            raise _unreadable(file, error) from error
     if not isinstance(frame, gpd.GeoDataFrame):
         raise LandscapeError(f"{file.name}: it has no geometry, only columns {', '.join(map(str, frame.columns))}")
     if frame.empty:
@@ -112,9 +112,21 @@ def _layers(file: Path) -> list[_Layer]:
         except _UNREADABLE as error:
             if zipped and dataset.lower().endswith(".json"):
                 continue  # a zip may carry notes in JSON
-            raise LandscapeError(f"{file.name}: cannot be read as polygons ({error})") from error
+            raise _unreadable(file, error) from error
         found += [_Layer(dataset, str(name), str(kind)) for name, kind in layers if kind is not None]
     return found
+
+
+def _unreadable(file: Path, error: Exception) -> LandscapeError:
+    said = " ".join(str(error).split())
+    if "not recognized" in said:
+        advice = "known are GeoPackage, GeoJSON, FlatGeobuf, GeoParquet, Shapefile and File Geodatabase (zipped), CSV"
+        return LandscapeError(f"{file.name}: empty, damaged or of a format that cannot be read as polygons; {advice}")
+    if "SHAPE_RESTORE_SHX" in said:
+        return LandscapeError(f"{file.name}: a Shapefile without its .shx; put the .shp, .shx, .dbf and .prj in a zip")
+    if "Missing geo metadata" in said:
+        return LandscapeError(f"{file.name}: Parquet without geometry; write it as GeoParquet")
+    return LandscapeError(f"{file.name}: cannot be read as polygons ({error})")
 
 
 def _choose(file: Path, layers: list[_Layer], wanted: str | None) -> _Layer:
@@ -129,6 +141,11 @@ def _choose(file: Path, layers: list[_Layer], wanted: str | None) -> _Layer:
         chosen = layers if len(layers) == 1 else polygonal
     if len(chosen) == 1:
         return chosen[0]
+    if not layers:
+        raise LandscapeError(
+            f"{file.name} has no geometry: join it to its polygons in a GIS, or give a table its polygons as "
+            "well-known text in a column WKT"
+        )
     if not chosen:
         raise LandscapeError(f"{file.name} has no layer with polygons; its layers with geometry: {listed}")
     names = ", ".join(layer.called for layer in chosen)

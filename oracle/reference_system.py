@@ -56,9 +56,12 @@ def reference_system(geometry: gpd.GeoSeries, recipe_crs: str | None) -> Referen
     elif not (crs.is_geographic or crs.is_projected):
         problem = f"its CRS {crs.name!r} is neither geographic nor projected. {ask}"
     elif crs.is_geographic and not degrees:
+        exchangeable = max(abs(west), abs(east)) <= 90 and max(abs(south), abs(north)) <= 180
+        exchanged = "; or latitude and longitude are exchanged: x is the longitude" if exchangeable else ""
         problem = (
             f"{bounds} cannot be degrees, though its CRS is {crs.to_string()}; these look like local, planar "
             "coordinates. Name their projected CRS in the recipe: `crs: EPSG:...` (for a made-up map any CRS in metres)"
+            f"{exchanged}"
         )
     elif crs.is_projected and stated_by == "file" and degrees:
         problem = f"{bounds} look like degrees, though its CRS is {crs.to_string()}, in metres or feet. {ask}"

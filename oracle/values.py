@@ -65,8 +65,8 @@ def contract_values(
         table[CONNECTIVITY] = _connectivity(raw, matched.columns[CONNECTIVITY], ids, recipe, usable & ~drop, notes)
     for contract in (CURRENT, LOCKED):
         if contract in matched.columns:
-            given = as_text(raw[matched.columns[contract]])
-            table[contract] = given.map(lambda use: recipe.land_uses.get(use, use))
+            given = as_text(raw[matched.columns[contract]]).map(lambda use: (use or "").strip())
+            table[contract] = given.map(lambda use: recipe.land_uses.get(use, use or None))
     return Values(pd.DataFrame(table, index=raw.index), drop)
 
 
@@ -97,6 +97,8 @@ def _connectivity(
         "below 0": finite_in_use & (values < 0),
         "above 1": finite_in_use & (values > 1),
     }
+    if faults["empty"].any():
+        advice += "; fill in the empty ones, or remove their rows"
     bad = _report(column, "connectivity is a number in 0..1", faults, raw, ids, notes, advice)
     return np.where(bad | ~usable, 0.0, values)
 
@@ -122,7 +124,8 @@ def _report(
             named = [f"{i}: {_short(v)}" for i, v in zip(ids[rows], raw.loc[rows, column], strict=True)]
         parts.append(f"{int(rows.sum()):,} {what} ({name_some(named)})")
     if parts:
-        decimal = "; decimals take a point" if faults["no number"].any() else ""
+        commas = any("," in str(value) for value in raw.loc[faults["no number"], column])
+        decimal = "; decimals take a point" if commas else ""
         found = f"{int(bad.sum()):,} of {len(raw):,} rows are not: {', '.join(parts)}"
         notes.problems.append(f"{column}: {expected}; {found}{decimal}{advice}")
     return bad

@@ -99,7 +99,10 @@ def changed(config: GLMConfig, changes: Sequence[str]) -> GLMConfig:
             section = section.get(parent) if isinstance(section, dict) else None
         if not equals or not isinstance(section, dict):
             raise ConfigurationError(f"--set {change!r}: write key=value, e.g. gap=1e-5 or prices.wheat=280")
-        section[leaf] = yaml.safe_load(text)
+        try:
+            section[leaf] = yaml.safe_load(text)
+        except (yaml.YAMLError, ValueError) as error:  # a date such as 2024-13-45 is a ValueError
+            raise ConfigurationError(f"--set {change!r}: {text!r} is no value in YAML, e.g. 0.5") from error
     try:
         return GLMConfig.model_validate(values)
     except ValidationError as error:

@@ -180,7 +180,7 @@ def test_without_floors_the_relaxation_is_whole():
 
 
 def test_a_crop_without_price_is_refused():
-    with pytest.raises(ConfigurationError, match="no price for canola"):
+    with pytest.raises(ConfigurationError, match=r"no price for canola: .*--set prices\.canola=\.\.\."):
         coefficients(
             build_grid_landscape(1, 2, crops=("wheat", "canola")), build_grid_graph(1, 2), GLMConfig(prices=PRICES)
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import geopandas as gpd
 import numpy as np
+import pandas as pd
 import pytest
 import shapely
 
@@ -205,6 +206,8 @@ def test_empty_yields_are_zeros_or_dropped_as_told(
 def test_words_among_numbers_are_named(tmp_path: Path) -> None:
     with pytest.raises(LandscapeError, match=r"1 no number \(b: '4,0'\); decimals take a point"):
         read_landscape(farm(tmp_path, wheat_yield=["3.0", "4,0", "5.0"]))
+    with pytest.raises(LandscapeError, match=r"1 no number \(b: 'four'\)$"):
+        read_landscape(farm(tmp_path, wheat_yield=["3.0", "four", "5.0"]))
 
 
 def test_unusable_ids_are_all_named_and_rows_can_be_numbered_instead() -> None:
@@ -286,7 +289,7 @@ def test_overlaps_and_duplicates_are_told(tmp_path: Path) -> None:
     assert report.area_ha - report.double_ha == pytest.approx(194.25, rel=1e-3)
 
 
-def test_coordinates_need_a_reference_system_that_fits() -> None:
+def test_coordinates_need_a_reference_system_that_fits(tmp_path: Path) -> None:
     said = refusal("no_crs_lonlat.gpkg")
     assert "states no CRS" in said
     assert "EPSG:4326" in said
@@ -295,6 +298,12 @@ def test_coordinates_need_a_reference_system_that_fits() -> None:
     assert report.crs_from == "recipe"
 
     assert "cannot be degrees" in refusal("local_xy_as_crs84.geojson")
+    file = farm(tmp_path)
+    frame = gpd.read_file(file).to_crs(4326)
+    exchanged = shapely.transform(frame.geometry.to_numpy(), lambda xy: xy[:, ::-1])
+    frame.set_geometry(exchanged, crs=4326).to_file(file, driver="GPKG")
+    with pytest.raises(LandscapeError, match="latitude and longitude are exchanged: x is the longitude"):
+        read_landscape(file)
     with pytest.raises(LandscapeError, match="'EPSG:0' is not a CRS"):
         read_landscape(CASES / "no_crs_lonlat.gpkg", Recipe(crs="EPSG:0"))
 
@@ -311,6 +320,18 @@ def test_land_uses_are_translated_and_unknown_ones_named(tmp_path: Path) -> None
     assert landscape.allowed.tolist() == [[True, True], [True, True], [False, True]]
 
 
+def test_blank_land_uses_are_empty_ones(tmp_path: Path) -> None:
+    """CSV and GeoJSON write an empty cell as text without letters."""
+    landscape, _ = read_landscape(farm(tmp_path, locked_land_use=["", " ", "habitat"]))
+    assert landscape.allowed.tolist() == [[True, True], [True, True], [False, True]]
+    file = farm(tmp_path, current_land_use=["wheat", "", "WHEAT "])
+    with pytest.raises(LandscapeError, match=r"2 polygon\(s\) are not \(b, c; found nothing, WHEAT\); `land_uses` in"):
+        read_landscape(file)
+    landscape, _ = read_landscape(file, Recipe.model_validate({"land_uses": {"": "other", "WHEAT": "wheat"}}))
+    assert landscape.current is not None
+    assert landscape.current.tolist() == ["wheat", "other", "wheat"]
+
+
 def test_layers_must_be_named_where_there_are_several(tmp_path: Path) -> None:
     file = farm(tmp_path)
     gpd.read_file(file).to_file(file, layer="copy")
@@ -325,8 +346,27 @@ def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(LandscapeError, match="no such file"):
         read_landscape(tmp_path / "none.geojson")
     (tmp_path / "text.geojson").write_text("not json")
-    with pytest.raises(LandscapeError, match=r"text\.geojson: cannot be read as polygons"):
+    with pytest.raises(LandscapeError, match=r"text\.geojson: empty, damaged or of a format .*; known are GeoPackage"):
         read_landscape(tmp_path / "text.geojson")
+    (tmp_path / "table.csv").write_text("id,lon,lat\na,-105.0,51.4\n")
+    with pytest.raises(LandscapeError, match=r"table\.csv has no geometry: .* as well-known text in a column WKT"):
+        read_landscape(tmp_path / "table.csv")
+    pd.DataFrame({"id": ["a"]}).to_parquet(tmp_path / "table.parquet")
+    with pytest.raises(LandscapeError, match=r"table\.parquet: Parquet without geometry; write it as GeoParquet"):
+        read_landscape(tmp_path / "table.parquet")
+    gpd.read_file(farm(tmp_path))[["id", "geometry"]].to_file(tmp_path / "farm.shp")
+    (tmp_path / "farm.shx").unlink()
+    with pytest.raises(LandscapeError, match=r"farm\.shp: a Shapefile without its \.shx; put .* in a zip"):
+        read_landscape(tmp_path / "farm.shp")
+
+
+def test_a_table_with_polygons_as_text_is_a_landscape(tmp_path: Path) -> None:
+    frame = gpd.read_file(farm(tmp_path)).to_crs(4326)
+    table = pd.DataFrame(frame.drop(columns="geometry")).assign(WKT=frame.geometry.to_wkt())
+    table.to_csv(tmp_path / "farm.csv", index=False)
+    landscape, _ = read_landscape(tmp_path / "farm.csv", Recipe(crs="EPSG:4326"))
+    assert landscape.yields[:, 0].tolist() == [3.0, 4.0, 5.0]
+    assert landscape.areas_ha == pytest.approx(np.full(3, 64.0), rel=1e-3)
     (tmp_path / "empty.geojson").write_text('{"type": "FeatureCollection", "features": []}')
     with pytest.raises(LandscapeError, match="no rows"):
         read_landscape(tmp_path / "empty.geojson")

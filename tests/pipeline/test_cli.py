@@ -146,6 +146,7 @@ def test_settings_change_the_plan_and_are_checked(farms: Path, tmp_path: Path) -
         "costs.habitat=-2": "costs.habitat: Input should be greater than or equal to 0 (found -2)",
         "costs.lentil=3": "costs names lentil, which is no class of the landscape",
         "gap": "write key=value",
+        "gap=[1": "'[1' is no value in YAML",
     }.items():
         result = run("solve", farms, "--out", tmp_path / "c", "--set", change)
         assert result.exit_code == 1
