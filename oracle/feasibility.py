@@ -75,8 +75,8 @@ def check_possible(c: Coefficients) -> None:
 def jointly_infeasible(c: Coefficients, config: GLMConfig) -> InfeasibleError:
     """The error for floors that can each be met alone but not all together: what of them can."""
     found = smallest_relaxation(c, config)
+    least, greatest = c.habitat_share
     if found is None:
-        least, greatest = c.habitat_share
         return InfeasibleError(
             f"no plan has {least:.2%} to {greatest:.2%} of the area in habitat with these polygons and locks: "
             "widen habitat_share or free locked polygons"
@@ -88,9 +88,10 @@ def jointly_infeasible(c: Coefficients, config: GLMConfig) -> InfeasibleError:
         if asked > 0
     )
     how = "giving up the least" if found.smallest else f"the best found within {_TIME_LIMIT_S:g} s"
+    beside = f" with habitat on {least:.2%} to {greatest:.2%} of the area" if (least, greatest) != (0.0, 1.0) else ""
     common = common_factor(c, config)
     return InfeasibleError(
-        f"each supply floor can be met alone, but not all together; {how}:\n{together}\n"
+        f"each supply floor can be met alone, but not all together{beside}; {how}:\n{together}\n"
         + (f"or all of them times {math.floor(common * 1000) / 1000:.3f}; " if common is not None else "")
         + "lower some, or widen habitat_share"
     )

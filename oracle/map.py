@@ -31,6 +31,10 @@ _OTHER = "#777777"
 _MISSED = "#d00000"
 _AGREES = "#e4e4e4"
 _EDGE = "#333333"
+_MAP_POINTS = 400.0
+"""About the longer side of a map on its page, points."""
+_SMALL_POINTS = 3.0
+_SCATTERED = 0.1  # of the rectangle around them
 
 
 def class_colours(classes: Iterable[str]) -> dict[str, str]:
@@ -143,17 +147,24 @@ def _draw_polygons(axes: Axes, landscape: Landscape, faces: list[str]) -> None:
     """The (n,) polygons in (n,) colours, to scale."""
     geometry = landscape.polygons.geometry
     polygons, owner = shapely.get_parts(geometry.to_numpy(), return_index=True)
-    order = np.argsort(-shapely.area(polygons), kind="stable")  # large ones first
+    area = shapely.area(polygons)
+    order = np.argsort(-area, kind="stable")  # large ones first
+    west, south, east, north = geometry.total_bounds
+    extent = max(east - west, north - south)
+    colours = [faces[owner[i]] for i in order]
+    # A dark edge would be all that is seen of a small parcel far from others: it gets a wide one in its own colour.
+    scattered = area.sum() < _SCATTERED * (east - west) * (north - south)
+    small = scattered & (np.sqrt(area[order]) * _MAP_POINTS / extent < _SMALL_POINTS)
+    edge = float(np.clip(12.0 / np.sqrt(len(landscape)), 0.15, 0.8))
     axes.add_collection(
         PathCollection(
             [_outline(polygons[i]) for i in order],
-            facecolors=[faces[owner[i]] for i in order],
-            edgecolors=_EDGE,
-            linewidths=float(np.clip(12.0 / np.sqrt(len(landscape)), 0.15, 0.8)),
+            facecolors=colours,
+            edgecolors=[colour if tiny else _EDGE for colour, tiny in zip(colours, small, strict=True)],
+            linewidths=np.where(small, max(edge, 1.5), edge),
         )
     )
-    west, south, east, north = geometry.total_bounds
-    margin = 0.02 * max(east - west, north - south)
+    margin = 0.02 * extent
     axes.set_xlim(west - margin, east + margin)
     axes.set_ylim(south - margin, north + margin)
     geographic = landscape.polygons.crs.is_geographic
@@ -198,6 +209,7 @@ def _draw_supply(
     axes.invert_yaxis()
     axes.set_xlim(0, 2.1 * reach)
     axes.set_xlabel(f"supply, {unit}; line: floor")
+    axes.xaxis.set_major_formatter("{x:,g}")
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -23,7 +23,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from oracle.coefficients import SharedLengths, coefficients
-from oracle.errors import ConfigurationError
+from oracle.errors import ConfigurationError, LandscapeError
 from oracle.files import write_atomically, write_json
 from oracle.glm_config import GLMConfig
 from oracle.landscape import HABITAT, Landscape
@@ -106,19 +106,24 @@ def tradeoff(
     ------
     ConfigurationError
         Where fewer than 3 points are asked for.
+    LandscapeError
+        Where no polygon has a yield, or none has connectivity: then there is nothing to trade.
     InfeasibleError, SolveError
         As :func:`oracle.solve.solve`.
     """
     if points < 3:
         raise ConfigurationError(f"{points} point(s) make no curve: ask for 3 or more")
+    c = coefficients(landscape, graph, config)
+    for scale, what in ((c.crop_value_scale, "a yield"), (c.connectivity_scale, "connectivity")):
+        if scale <= 0:
+            raise LandscapeError(f"no polygon of {landscape.name} has {what} above 0, so there is nothing to trade")
     say = progress or (lambda _: None)
     found = []
     for k, weight in enumerate(np.linspace(0.0, GREATEST_WEIGHT, points).round(6).tolist()):
-        say(f"point {k + 1} of {points}: connectivity weight {weight:g}")
-        found.append(
-            _point(landscape, graph, config.model_copy(update={"connectivity_weight": weight, **_NO_LABELS}), folder)
-        )
-    c = coefficients(landscape, graph, config)
+        here = f"point {k + 1} of {points}: connectivity weight {weight:g}"
+        say(here)
+        at_weight = config.model_copy(update={"connectivity_weight": weight, **_NO_LABELS})
+        found.append(_point(landscape, graph, at_weight, folder, lambda line, here=here: say(f"{here}; {line}")))
     curve = Tradeoff(landscape.name, c.crop_value_scale, c.connectivity_scale, tuple(found), None)
     curve = replace(curve, knee=knee_of(curve.crop_value_currency, curve.connectivity_ha))
     _save(curve, folder)
@@ -135,14 +140,16 @@ def knee_of(x: np.ndarray, y: np.ndarray) -> int | None:
     return best if above[best] > 1e-9 else None
 
 
-def _point(landscape: Landscape, graph: SharedLengths, config: GLMConfig, folder: Path) -> Point:
+def _point(
+    landscape: Landscape, graph: SharedLengths, config: GLMConfig, folder: Path, progress: Callable[[str], None]
+) -> Point:
     file = folder / "points" / f"w{config.connectivity_weight:.6f}.json"
     source = {"landscape": landscape.sha256, "graph": graph.sha256, "config": config.sha256}
     if file.is_file():
         stated = json.loads(file.read_text(encoding="utf-8"))
         if stated["source"] == source:
             return Point(**stated["point"])
-    point = _as_point(landscape, solve(landscape, graph, config))
+    point = _as_point(landscape, solve(landscape, graph, config, progress))
     write_json(file, {"source": source, "point": asdict(point)})
     return point
 
@@ -194,6 +201,8 @@ def _draw(curve: Tradeoff) -> Figure:
     below = 100 * max(worst, 1e-12)  # nobody needs the last bits of rounding
     axes.set_title(f"{curve.landscape}: every point is at most {below:.2g} % below its optimum", fontsize=11)
     axes.set_xlabel("crop value, currency")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.yaxis.set_major_formatter("{x:,.0f}" if ceiling >= 10 else "{x:g}")
     axes.set_ylabel("connectivity, ha")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="lower left", frameon=False)

@@ -128,3 +128,10 @@ def test_the_habitat_share_allows_its_tolerance_and_no_more():
     c.area_ha[:] = [1.0, 1.0, 1.0, 1.0 + 8.1e-6]  # the first two are 0.5 less 1.01e-6 of the area
     assert habitat_met(c, np.array([True, True, False, False])) == (False, True)
     assert habitat_met(c, np.array([False, False, True, True])) == (True, False)
+
+
+def test_a_floor_that_the_habitat_share_leaves_no_room_for_is_told_with_it():
+    landscape = build_grid_landscape(2, 3, crops=("wheat",), seed=1)
+    config = GLMConfig(supply_floors={"wheat": 0.5}, habitat_share={"min": 0.8})
+    with pytest.raises(InfeasibleError, match=r"not all together with habitat on 80\.00% to 100\.00% of the area; "):
+        solve(landscape, build_grid_graph(2, 3), config)

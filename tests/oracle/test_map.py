@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from shapely import affinity
 
+from oracle.landscape import Landscape
 from oracle.map import class_colours, draw_map, thumbnail
 
 from .conftest import FOUR_CROPS, build_grid_landscape
@@ -46,6 +48,17 @@ def test_a_wide_landscape_keeps_its_shape():
     landscape = build_grid_landscape(2, 10)
     image = Image.open(io.BytesIO(thumbnail(landscape, np.full(20, "wheat", dtype=object), longest_side=20)))
     assert image.size == (20, 4)
+
+
+def test_small_parcels_far_apart_are_seen_in_their_colour(tmp_path: Path):
+    """Each is two points wide on the page: nothing but a dark edge, drawn as large fields are."""
+    landscape = build_grid_landscape(3, 3, crops=FOUR_CROPS)
+    apart = [affinity.scale(g, 0.01, 0.01) for g in landscape.polygons.geometry]
+    landscape = Landscape("apart", landscape.polygons.set_geometry(apart, crs=32613), FOUR_CROPS)
+    draw_map(landscape, np.full(9, "wheat", dtype=object), tmp_path / "map.png")
+    pixels = np.array(Image.open(tmp_path / "map.png").convert("RGB"))[40:-60].reshape(-1, 3)  # no title, no legend
+    assert (pixels == rgb("#e69f00")).all(axis=1).sum() > 9 * 4
+    assert not (pixels == rgb("#333333")).all(axis=1).any()
 
 
 def test_the_map_shows_every_class_in_its_colour(tmp_path: Path):

@@ -11,8 +11,9 @@ from PIL import Image
 
 from oracle import tradeoff as module
 from oracle.coefficients import coefficients
-from oracle.errors import ConfigurationError
+from oracle.errors import ConfigurationError, LandscapeError
 from oracle.glm_config import GLMConfig
+from oracle.landscape import Landscape
 from oracle.plan import terms
 from oracle.tradeoff import knee_of, tradeoff
 
@@ -29,6 +30,15 @@ def test_the_knee_is_farthest_from_the_chord():
     assert knee_of(np.array([10.0, 9.0, 5.0, 0.0]), np.array([0.0, 60.0, 80.0, 100.0])) == 1  # 0.5 against 0.3 above
     assert knee_of(np.array([10.0, 5.0, 0.0]), np.array([0.0, 50.0, 100.0])) is None  # on the chord
     assert knee_of(np.array([10.0, 10.0, 10.0]), np.array([3.0, 3.0, 3.0])) is None
+
+
+@pytest.mark.parametrize("nothing", ["yields", "connectivity"])
+def test_where_one_side_is_0_there_is_nothing_to_trade(tmp_path, nothing):
+    landscape = build_grid_landscape(2, 2, crops=("wheat", "oat"))
+    zeros = {"yields": ["wheat_yield", "oat_yield"], "connectivity": ["ecological_connectivity"]}[nothing]
+    landscape = Landscape("flat", landscape.polygons.assign(**dict.fromkeys(zeros, 0.0)), landscape.crops)
+    with pytest.raises(LandscapeError, match=f"no polygon of flat has (a )?{nothing[:5]}.* above 0"):
+        tradeoff(landscape, build_grid_graph(2, 2), CONFIG, tmp_path)
 
 
 @pytest.mark.parametrize("costs", [{}, {"wheat": 300.0, "oat": 350.0, "habitat": 25.0}])
@@ -75,7 +85,7 @@ def test_solved_points_are_not_solved_again_unless_something_changed(tmp_path, m
     solved: list[float] = []
     real = module.solve
 
-    def counting(landscape, graph, config):
+    def counting(landscape, graph, config, progress):
         if len(solved) == 2:
             solved.append(-1)
             raise KeyboardInterrupt
