@@ -65,8 +65,8 @@ class Searched:
     others: tuple[np.ndarray, ...] = ()
     """Feasible plans, (n,) class positions each."""
     bound: float = np.inf
-    """No plan is worth more that has a class which neither the certificate rules out nor ``others`` show to be tied;
-    infinite where the search did not end."""
+    """No plan is worth more that has a class which neither the certificate rules out nor one of ``others`` that is
+    worth more has; infinite where the search did not end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,23 +115,34 @@ def regret(c: Coefficients, choice: np.ndarray, certificate: Certificate, search
         worse = objective - terms(c, other).objective
         high[rows, other[rows]] = np.minimum(high[rows, other[rows]], max(gap, 0.0) + worse)
     by_certificate = low > 0
-    low = np.where(searchable(choice, high), np.maximum(low, objective - searched.bound), low)
+    by_search = objective - searched.bound
+    low = np.where(searchable(choice, high, by_search), np.maximum(low, by_search), low)
     high = np.maximum(high, low)
     status = judge(choice, low, high)
     return Regret(low, high, status, _proof(status, (by_certificate | chosen).all(axis=1)))
 
 
-def searchable(choice: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """(n, K + 1) bool: classes about which a search's bound speaks, neither the plan's own nor shown to be tied."""
+def searchable(choice: np.ndarray, high: np.ndarray, by_search: float) -> np.ndarray:
+    """(n, K + 1) bool: classes about which a search's bound speaks.
+
+    Not the plan's own, nor those that a known plan has which is as good, or loses less than ``by_search``, the plan's
+    objective less that bound.
+    """
+    lost = _lost(choice, high)
+    return (lost > TIE / len(choice)) & (lost >= by_search)
+
+
+def _lost(choice: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """(n, K + 1) what the best known plan with each class is worth less than the plan; -inf for the plan's own."""
     chosen = choice[:, None] == np.arange(high.shape[1])
-    return ~chosen & (high - high[chosen][:, None] > TIE / len(choice))
+    return np.where(chosen, -np.inf, high - high[chosen][:, None])
 
 
 def judge(choice: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """(n,) status of each label, from the (n, K + 1) intervals; the plan's own class carries high = UB - LB."""
     chosen = choice[:, None] == np.arange(low.shape[1])
     unique = ((low > 0) | chosen).all(axis=1)
-    tied = ~(searchable(choice, high) | chosen).all(axis=1)
+    tied = (~chosen & (_lost(choice, high) <= TIE / len(choice))).any(axis=1)
     return np.select([unique, tied], [Status.UNIQUE.value, Status.TIED.value], Status.UNDECIDED.value).astype(object)
 
 

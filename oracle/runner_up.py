@@ -6,6 +6,7 @@ programme of its own (the core with one more row, sum of the open x >= 1):
 
 - it finds a better plan: that becomes the plan, and the question is asked again of fewer classes;
 - it finds an equal one: the labels in which they differ are tied, and the question is asked without them;
+- it finds one that is worse by less than the solver's tolerance: those labels stay open, and it is asked without them;
 - nothing open reaches the plan: every label still open is unique, by what the solver's bound lacks of the plan.
 
 The last is the solver's word, unlike the certificate; so labels carry what their status rests on
@@ -27,7 +28,7 @@ from oracle.errors import SolveError
 from oracle.glm_arrays import GLMArrays
 from oracle.highs import Answer
 from oracle.plan import terms, violations
-from oracle.regret import TIE, Searched, settle_ties
+from oracle.regret import Searched, settle_ties
 
 MOST_OPEN = 1_000
 """Open classes beyond which the question is not asked: the first relaxation alone would take minutes."""
@@ -71,14 +72,15 @@ def runner_up(
         The best plan known, and what is shown about all that differ from it.
     """
     loss, classes = losses(c, certificate), np.arange(len(c.classes))
-    tied = np.zeros(c.allowed.shape, dtype=bool)
+    known = np.zeros(c.allowed.shape, dtype=bool)  # classes of another plan as good, or nearly
+    least = np.inf  # a bound below this speaks of no class of theirs
     others: list[np.ndarray] = []
     for _ in range(_QUESTIONS):
         objective = terms(c, choice).objective
         within = max(_WIDER * (upper_bound - objective), 10 * _SOLVER_TOLERANCE / len(c))
         narrowed = open_to_better(c, loss, within)
         narrowed = replace(narrowed, allowed=narrowed.allowed | (classes == choice[:, None]))
-        opened = narrowed.allowed & (classes != choice[:, None]) & ~tied
+        opened = narrowed.allowed & (classes != choice[:, None]) & ~known
         if not opened.any() or opened.sum() > MOST_OPEN or nodes <= 0:
             break
         programme = _with_one_of(core(narrowed, arrays), opened)
@@ -86,7 +88,7 @@ def runner_up(
         nodes -= max(answer.nodes, 1)
         outside = upper_bound - float(loss[c.allowed & ~narrowed.allowed].min(initial=np.inf))
         if answer.infeasible:
-            return choice, Searched(tuple(others), outside)
+            return choice, Searched(tuple(others), outside) if outside < least else Searched(tuple(others))
         if not answer.has_plan:
             break
         other = arrays.choice(programme.column(answer.column))
@@ -96,16 +98,16 @@ def runner_up(
         if worth > objective + _BETTER:
             others.append(choice)
             choice = settle_ties(c, other)
-            tied[:] = False
+            known[:], least = False, np.inf
         else:
             others.append(other)
             bound = max((answer.bound + programme.constant + _SOLVER_TOLERANCE) / len(c), outside)
-            if bound < objective:
+            if bound < min(objective, least):
                 return choice, Searched(tuple(others), bound)
-            if worth < objective - TIE / len(c):
+            if worth < objective - _SOLVER_TOLERANCE / len(c):
                 break
             differs = np.flatnonzero(other != choice)
-            tied[differs, other[differs]] = True
+            known[differs, other[differs]], least = True, min(least, worth - _BETTER)
         if answer.stopped:
             break
     return choice, Searched(tuple(others))

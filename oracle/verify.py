@@ -188,7 +188,7 @@ def _check_regret(c: Coefficients, solution: Solution) -> None:
             )
     by_certificate = regret_lows(c, solution.certificate, solution.choice)
     by_search = solution.objective - solution.searched.bound
-    asked = searchable(solution.choice, solution.regret_high)
+    asked = searchable(solution.choice, solution.regret_high, by_search)
     proven = np.maximum(by_certificate, np.where(asked, by_search, -np.inf))
     unproven = (solution.regret_low > 0) & (solution.regret_low > proven)
     if unproven.any():

@@ -13,10 +13,13 @@ from oracle.glm_arrays import glm_arrays
 from oracle.glm_config import GLMConfig
 from oracle.highs import run
 from oracle.lagrangian import least_bound
+from oracle.neighbours import neighbour_graph
 from oracle.plan import terms, violations
+from oracle.solution import save_solution
 from oracle.solve import solve
+from oracle.verify import verify
 
-from .brute_force import every_plan
+from .brute_force import assert_stands, every_plan
 from .conftest import FOUR_CROPS, build_grid_graph, build_grid_landscape
 
 FLOORS = dict.fromkeys(FOUR_CROPS[:2], 0.7)
@@ -40,6 +43,25 @@ def test_no_plan_but_this_one_reaches_the_searchs_bound(seed):
     for other in solution.searched.others:
         assert not violations(c, other)
         assert terms(c, other).objective <= every.best + 1e-12
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4, 5, 8, 10])
+def test_two_fields_that_could_nearly_be_exchanged_leave_no_other_label_open(tmp_path, seed):
+    """Yields with two decimals at round prices often allow that; what the solver cannot tell apart stays undecided."""
+    random = build_grid_landscape(2, 4, crops=FOUR_CROPS[:2], seed=seed)
+    yields, area = random.yields.copy(), random.areas_ha
+    yields[1] = yields[0] * area[0] / area[1]
+    yields[1, 0] += 6e-7
+    connectivity = np.r_[0.1, 0.1, random.connectivity[2:]]
+    landscape = build_grid_landscape(2, 4, crops=FOUR_CROPS[:2], yields=yields, connectivity=connectivity)
+    graph = neighbour_graph(landscape)
+    solution = solve(landscape, graph, GLMConfig(supply_floors=FLOORS, prices={"wheat": 300.0, "oat": 250.0}))
+    assert solution.land_use[0] != solution.land_use[1]
+    assert solution.status.tolist() == ["undecided"] * 2 + ["unique"] * 6
+    c = coefficients(landscape, graph, solution.config)
+    assert_stands(c, every_plan(c), solution)
+    save_solution(tmp_path, landscape, graph, solution)
+    assert verify(tmp_path).undecided == 2
 
 
 def test_it_decides_what_the_certificate_leaves_open_and_says_on_whose_word():
