@@ -83,7 +83,7 @@ def synth(
             write_atomically(to, lambda path: polygons.to_parquet(path, index=False))
         else:
             write_atomically(to, lambda path: polygons.to_file(path, engine="pyogrio"))
-    out.print(f"{len(polygons):,} polygons -> {to}")
+    out.print(f"{len(polygons):,} polygons -> {to}", markup=False, soft_wrap=True)
 
 
 @graph_app.command()

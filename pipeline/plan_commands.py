@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 from pydantic import ValidationError
+from rich.markup import escape
 from rich.table import Table
 
 from oracle.errors import ConfigurationError
@@ -116,6 +117,7 @@ def _plan_figures(solution: Any, folder: Path) -> dict[str, Any]:
         "objective": solution.objective,
         "upper_bound": solution.upper_bound,
         "gap": solution.gap,
+        "solver_bound": solution.solver_bound,
         "supply": {
             crop: {"supply_t": float(supply), "floor_t": float(floor), "shadow_price": solution.shadow_price[crop]}
             for crop, supply, floor in zip(solution.crops, solution.supply_t, solution.floor_t, strict=True)
@@ -224,7 +226,7 @@ def tradeoff_command(
     if as_json:
         typer.echo(json.dumps(curve.to_dict(), indent=2, ensure_ascii=False))
         return
-    table = Table("w", "crop value", "connectivity, ha", "at most, ha", "habitat", "gap", "", title=f"-> {to}")
+    table = Table("w", "crop value", "connectivity, ha", "at most, ha", "habitat", "gap", "", title=escape(f"-> {to}"))
     for k, (p, most) in enumerate(zip(curve.points, curve.bound_ha(curve.crop_value_currency), strict=True)):
         knee = "knee" if k == curve.knee else ""
         value, connected = f"{p.crop_value_currency:,.0f}", f"{p.connectivity_ha:,.1f}"

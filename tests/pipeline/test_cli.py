@@ -154,6 +154,14 @@ def test_settings_change_the_plan_and_are_checked(farms: Path, tmp_path: Path) -
     assert not (tmp_path / "c").exists()
 
 
+def test_a_folder_in_brackets_is_named_as_it_is(farms: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # short enough for a table's title
+    curve = run("tradeoff", farms, "--out", "[old]", "--points", 3, "--set", "gap=0.01")
+    assert "-> [old]" in curve.stdout
+    made = run("landscape", "synth", "--townships", 1, 1, "--out", "[old]/a.gpkg")
+    assert "144 polygons -> [old]/a.gpkg" in made.stdout
+
+
 def test_an_impossible_floor_is_named(farms: Path, tmp_path: Path) -> None:
     result = run("solve", farms, "--out", tmp_path / "plan", "--set", "supply_floors.wheat=50")
     assert result.exit_code == 1
