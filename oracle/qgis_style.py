@@ -1,6 +1,9 @@
 """A GeoPackage that opens in its class colours: QGIS reads the default style of a layer from ``layer_styles``.
 
-The table is registered in ``gpkg_contents`` as one of attributes, since QGIS looks for it there.
+The table is registered in ``gpkg_contents`` as one of attributes, since QGIS looks for it there. QGIS opens it as a
+layer, through GDAL: whatever hides it from GDAL's list of layers (the extension ``gdal_aspatial``, another
+``data_type``) hides it from QGIS too. So readers that ask for no layer warn that there are two, and take the first,
+the polygons; ``layer="labels"`` is without a warning.
 """
 
 from __future__ import annotations

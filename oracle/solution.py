@@ -4,7 +4,8 @@ A solution's folder holds
 
 ====================  =======================================================================================
 labels.parquet        GeoParquet: the labels (:mod:`oracle.labels`) with fiboa's crop columns
-labels.gpkg           the same for a GIS without the crop columns, styled for QGIS in the class colours
+labels.gpkg           the same for a GIS without the crop columns, in the layer ``labels``, styled for QGIS in the class
+                      colours
 solution.json         objective, bound, supply, prices, hashes, configuration, versions
 certificate.json      the multipliers that prove the bound; other plans found, by what they change, and the
                       bound of the search for the best plan that differs (the solver's word)

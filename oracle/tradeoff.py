@@ -123,7 +123,7 @@ def tradeoff(
         here = f"point {k + 1} of {points}: connectivity weight {weight:g}"
         say(here)
         at_weight = config.model_copy(update={"connectivity_weight": weight, **_NO_LABELS})
-        found.append(_point(landscape, graph, at_weight, folder, lambda line, here=here: say(f"{here}; {line}")))
+        found.append(_point(landscape, graph, at_weight, folder, _after(here, say)))
     curve = Tradeoff(landscape.name, c.crop_value_scale, c.connectivity_scale, tuple(found), None)
     curve = replace(curve, knee=knee_of(curve.crop_value_currency, curve.connectivity_ha))
     _save(curve, folder)
@@ -138,6 +138,10 @@ def knee_of(x: np.ndarray, y: np.ndarray) -> int | None:
     above = (x - x.min()) / width + (y - y.min()) / height - 1.0  # the distance times sqrt(2)
     best = int(above.argmax())
     return best if above[best] > 1e-9 else None
+
+
+def _after(head: str, say: Callable[[str], None]) -> Callable[[str], None]:
+    return lambda line: say(f"{head}; {line}")
 
 
 def _point(

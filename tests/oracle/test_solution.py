@@ -57,9 +57,10 @@ def test_labels_keep_the_landscapes_columns_and_write_null_for_no_number(saved):
     assert np.isfinite(solution.regret_low[solution.regret_high < np.inf]).all()
 
 
-def test_the_geopackage_has_the_same_labels(saved):
+@pytest.mark.parametrize("layer", ["labels", pytest.param(None, marks=pytest.mark.filterwarnings("ignore:More than"))])
+def test_the_geopackage_has_the_same_labels(saved, layer):
     folder, _, solution = saved
-    table = gpd.read_file(folder / LABELS_GPKG, layer="labels")
+    table = gpd.read_file(folder / LABELS_GPKG, layer=layer)
     assert table["land_use"].tolist() == solution.land_use.tolist()
     assert table["regret_habitat_high"].notna().sum() == np.isfinite(solution.regret_high[:, 2]).sum()
 
