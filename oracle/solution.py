@@ -245,7 +245,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """A JSON object; CertificateError where there is none."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise CertificateError(f"{path} is missing: solve again, or name the folder that a solve wrote") from error
     except ValueError as error:
         raise CertificateError(f"{path} is not JSON: {error}") from error
@@ -258,7 +258,7 @@ def read_table(path: Path) -> gpd.GeoDataFrame:
     """A GeoParquet table; CertificateError where there is none."""
     try:
         return gpd.read_parquet(path)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise CertificateError(f"{path} is missing: solve again, or name the folder that a solve wrote") from error
     except (OSError, ValueError) as error:
         raise CertificateError(f"{path} is not a GeoParquet table: {error}") from error

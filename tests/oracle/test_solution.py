@@ -90,8 +90,10 @@ def test_everything_is_written_and_nothing_is_left_over(saved):
 
 
 def test_a_folder_without_solution_says_so(tmp_path: Path):
-    with pytest.raises(CertificateError, match=r"solution\.json is missing: solve again"):
-        load_solution(tmp_path)
+    (tmp_path / "farms.gpkg").touch()
+    for no_plan in (tmp_path, tmp_path / "farms.gpkg"):
+        with pytest.raises(CertificateError, match=r"solution\.json is missing: solve again, or name the folder"):
+            load_solution(no_plan)
 
 
 def test_the_geopackage_opens_in_the_class_colours(saved):
