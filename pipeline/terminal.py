@@ -57,13 +57,13 @@ def stages(name: str) -> list[Stage]:
 
 
 def show(values: dict[str, Any], as_json: bool, title: str) -> None:
-    """Print figures as a two-column table, or as JSON."""
+    """Print figures as a two-column table, or as JSON; names from files are shown as they are."""
     if as_json:
         typer.echo(json.dumps(values, indent=2, ensure_ascii=False))
         return
-    table = Table(title=title, show_header=False, title_justify="left", title_style="bold")
+    table = Table(title=escape(title), show_header=False, title_justify="left", title_style="bold")
     for key, value in values.items():
-        table.add_row(key.replace("_", " "), as_text(value))
+        table.add_row(escape(key.replace("_", " ")), escape(as_text(value)))
     out.print(table)
 
 

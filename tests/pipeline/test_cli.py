@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 
 from oracle.connectivity import DISPERSAL_M
 from pipeline.cli import app
+from pipeline.terminal import show
 from tests.pipeline.conftest import write_landscape
 
 
@@ -224,3 +225,10 @@ def test_every_command_explains_itself_with_an_example() -> None:
         result = run(*words, "--help")
         assert result.exit_code == 0
         assert f"landoracle {' '.join(words)}" in result.stdout
+    assert "Shapefile" in run("solve", "--help").stdout, "an argument is explained too"
+
+
+def test_names_from_files_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    show({"polygon [x]": "see [/] and [red]"}, False, "farm [a]")
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in ("farm [a]", "[/] and [red]"))
