@@ -104,6 +104,8 @@ def run_grpo(
         raise ConfigurationError(f"profile {config.profile!r} has no grpo section; beta at least is needed")
     rows = training_rows(frame, config)
     with open_run(out, Stage.GRPO, config, dataset_sha256, start) as run:
+        if run.finished:
+            return run.out
         args = trainer_arguments(
             config, Stage.GRPO, run.trainer_dir, run_name=run.name, **reading_in_order(config, Stage.GRPO)
         )
