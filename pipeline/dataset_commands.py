@@ -95,7 +95,7 @@ def _print_ceiling(found: Ceiling) -> None:
         padding=(0, 1, 0, 0),
         show_edge=False,
     )
-    for heading in ("variant", "numbers", "reader (* best)", "accuracy", "Wilson", "bootstrap", "regret"):
+    for heading in ("variant", "numbers", "reader (* best)", "right", "Wilson", "bootstrap", "regret"):
         table.add_column(heading, no_wrap=True)
     for top in found.variants:
         own = [one for one in found.learned if one.variant == top.variant]
@@ -108,8 +108,8 @@ def _print_ceiling(found: Ceiling) -> None:
                 f"{top.variant.order} {top.variant.context}" if best else "",
                 f"{top.numbers:.0f}" if best else "",
                 f"{'*' if best else ' '}{name}",
-                f"{one.accuracy:.3f}",
-                *(f"{i.low:.3f}-{i.high:.3f}" for i in (one.wilson, one.bootstrap)),
+                f"{one.accuracy:.1%}",
+                *(f"{100 * i.low:.1f}-{100 * i.high:.1f}" for i in (one.wilson, one.bootstrap)),
                 f"{one.regret:.4f}",
                 style=None if best else "dim",
             )
@@ -121,7 +121,7 @@ def _print_ceiling(found: Ceiling) -> None:
         of: Learned = chosen.best
         out.print(
             f"{what}: order {chosen.variant.order}, context {chosen.variant.context} "
-            f"({of.accuracy:.3f}, {of.bootstrap.low:.3f} to {of.bootstrap.high:.3f})",
+            f"({of.accuracy:.1%}, {100 * of.bootstrap.low:.1f} to {100 * of.bootstrap.high:.1f})",
             highlight=False,
         )
 

@@ -131,16 +131,18 @@ def compare(
             written = (f"{run['format_share']:.1%}", f"{run['mean_tokens']:.0f}", f"{of['rows']:,}")
             table.add_row(name, f"{of['accuracy']:.1%}", *_intervals(of), f"{of['mcc']:.3f}", *written)
         out.print(table)
+        for name, rows in found["left_out"][split].items():
+            if rows:
+                out.print(f"{name}: {rows:,} further rows that not all runs decided are left out", style="yellow")
         table = _table(
-            "second less first", "difference", "95 % blocks", "p rows", "p blocks", title=f"differences, {split}"
+            "second less first", "points", "95 % blocks", "p rows", "p blocks", title=f"differences, {split}"
         )
         for one in found["differences"]:
             if one["split"] == split:
-                bounds = one["block_bootstrap"]
                 table.add_row(
                     f"{one['second']} - {one['first']}",
-                    f"{one['difference']:+.1%}",
-                    f"{bounds['low']:+.1%} to {bounds['high']:+.1%}",
+                    f"{100 * one['difference']:+.1f}",
+                    _points(one["block_bootstrap"]),
                     f"{one['mcnemar_p']:.3g}",
                     f"{one['block_permutation_p']:.3g}",
                 )
@@ -156,8 +158,17 @@ def _table(*columns: str, title: str) -> Table:
     return Table(*columns, title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
 
 
+NOT_TOLD = "-"
+"""In the place of an interval over blocks: there are too few, or all are alike."""
+
+
 def _intervals(of: dict[str, Any]) -> list[str]:
-    return [f"{100 * of[key]['low']:.1f}-{100 * of[key]['high']:.1f}" for key in ("wilson", "block_bootstrap")]
+    bounds = [of[key] for key in ("wilson", "block_bootstrap")]
+    return [f"{100 * b['low']:.1f}-{100 * b['high']:.1f}" if b else NOT_TOLD for b in bounds]
+
+
+def _points(bounds: dict[str, float] | None) -> str:
+    return f"{100 * bounds['low']:+.1f} to {100 * bounds['high']:+.1f}" if bounds else NOT_TOLD
 
 
 def _say(evaluation: dict[str, Any]) -> None:
@@ -186,15 +197,16 @@ def _say(evaluation: dict[str, Any]) -> None:
                 )
         out.print(table)
     for split, lines in evaluation["over_seeds"].items():
-        table = _table("over seeds", "right", "range", "less the best", "95 % blocks", "p blocks", "seeds", title=split)
+        table = _table(
+            "over seeds", "right", "range", "less the best, points", "95 % blocks", "p blocks", "seeds", title=split
+        )
         for line in lines:
             of, test, seeds = line["accuracy"], line["against_best"], len(line["runs"])
             spread = f"{100 * of['low']:.1f}-{100 * of['high']:.1f}" if seeds > 1 else ""
             beside = ["", "", ""]
             if test:
-                bounds = test["block_bootstrap"]
-                between = f"{100 * bounds['low']:+.1f} to {100 * bounds['high']:+.1f}"
-                beside = [f"{test['difference']:+.1%}", between, f"{test['block_permutation_p']:.3g}"]
+                between = _points(test["block_bootstrap"])
+                beside = [f"{100 * test['difference']:+.1f}", between, f"{test['block_permutation_p']:.3g}"]
             table.add_row(line["name"].replace("_", " "), f"{of['mean']:.1%}", spread, *beside, str(seeds))
         out.print(table)
     _say_stopped(evaluation["records"])

@@ -45,7 +45,8 @@ def slurm(
     Example: `landoracle launch slurm dataset --out runs/mine --nodes 2 --gpus-per-node 4 --time 24:00:00 --dry-run`
     """
     from pipeline.trainer_settings import refuse_unknown_settings
-    from training.config import load_profile
+    from training.config import Stage, load_profile
+    from training.generation_batch import usable_batch
     from training.slurm import load_slurm, slurm_script, submit
 
     asked = stages(stage)
@@ -63,6 +64,8 @@ def slurm(
         if environment:
             variables = config.environment | _variables(environment)
             config = load_slurm(None, config.model_dump() | {"environment": variables})
+        if Stage.GRPO in asked:  # said before the job waits in a queue
+            usable_batch(load_profile(profile, [*(changes or []), f"processes={config.processes}"]))
         script = slurm_script(config, dataset, profile, to, stages=asked, overrides=changes or [])
         if dry_run:
             typer.echo(script, nl=False)

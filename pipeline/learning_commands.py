@@ -128,11 +128,15 @@ def train(
     """
     from pipeline.trainer_settings import refuse_unknown_settings
     from training.config import Stage, load_profile
+    from training.generation_batch import usable_batch
     from training.launch import check_command, run_command, training_command
 
     asked = stages(stage)
     with refusals():
-        refuse_unknown_settings(load_profile(profile, changes or []))
+        config = load_profile(profile, changes or [])
+        refuse_unknown_settings(config)
+        if Stage.GRPO in asked:
+            usable_batch(config)  # said before SFT has trained for hours
         for each in asked:
             begin = start if each is asked[0] else None
             if begin is None and each is Stage.GRPO:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +68,10 @@ def write_run_report(
         Where there is no evaluation of a model, or no dataset.
     """
     found, manifest = _read(evaluation / EVALUATION), _read(dataset / "manifest.json")
-    if "records" not in found:
-        raise TrainingError(f"{evaluation} was written by an earlier version: run `landoracle evaluate` again")
     if not found["models"]:
         raise TrainingError(f"{evaluation} holds an evaluation of baselines alone: a report is about a run")
+    if "records" not in found or any("blocks" not in of for by in found["models"].values() for of in by.values()):
+        raise TrainingError(f"{evaluation} was written by an earlier version: run `landoracle evaluate` again")
     model = list(found["models"])[-1]
     split = next(s for s in [*SPLITS, *found["best"]] if s in found["best"])
     ceiling = _ceiling(dataset / CEILING, manifest, split)
@@ -137,6 +138,7 @@ def _accuracy(found: dict[str, Any], split: str) -> dict[str, dict[str, Any]]:
             "accuracy": of["accuracy"],
             "rows": of["rows"],
             **of["wilson"],
+            "in_blocks": of["blocks"],
             "blocks": of["block_bootstrap"],
             "unique": of["unique"]["accuracy"] if of["unique"] else None,
             "balanced_accuracy": of["balanced_accuracy"],
@@ -161,10 +163,13 @@ def _in_other_style(found: dict[str, Any], manifest: dict[str, Any]) -> dict[str
 
 def _headline(found: dict[str, Any], model: str, split: str, ceiling: dict[str, Any] | None) -> str:
     of = found["models"][model][split]
+    blocks = of["block_bootstrap"]
+    over_blocks = (
+        f"over blocks {blocks['low']:.1%} to {blocks['high']:.1%}" if blocks else "over blocks no interval can be told"
+    )
     text = (
         f"{model} decides {of['accuracy']:.1%} of {of['rows']:,} polygons on {SPLITS.get(split, split)} as the "
-        f"oracle does (95 % interval {of['wilson']['low']:.1%} to {of['wilson']['high']:.1%}; over blocks "
-        f"{of['block_bootstrap']['low']:.1%} to {of['block_bootstrap']['high']:.1%})"
+        f"oracle does (95 % interval {of['wilson']['low']:.1%} to {of['wilson']['high']:.1%}; {over_blocks})"
     )
     if found["baselines"]:
         best = max(found["baselines"], key=lambda name: found["baselines"][name][split]["accuracy"])
@@ -199,18 +204,19 @@ def _ceiling(path: Path, manifest: dict[str, Any], split: str) -> dict[str, Any]
     variant = {key: manifest["prompts"][key] for key in ("order", "context")}
     for one in stated["variants"]:
         if stated["split"] == split and one["variant"] == variant:
-            return {key: one["best"][key] for key in ("accuracy", "wilson", "bootstrap", "learner", "fields")}
+            best = {key: one["best"][key] for key in ("accuracy", "wilson", "bootstrap", "learner", "fields")}
+            return best | {"rows": stated["rows"]}
     return None
 
 
 def _detectors() -> list[dict[str, Any]] | None:
-    """Precision and recall of the motif detectors on the completions labelled by hand, where the project has them."""
+    """What the motif detectors find in completions labelled by hand that they were not tuned on, where these are."""
     from training.labelled import measure, read_labelled
 
     if not LABELLED.is_dir():
         return None
-    measured = [a for a in measure(read_labelled(LABELLED)) if a.labelled and a.found]
-    return [{"what": a.what, "labelled": a.labelled, "precision": a.precision, "recall": a.recall} for a in measured]
+    measured = measure(one for one in read_labelled(LABELLED) if one.held_out)
+    return [asdict(agreement) for agreement in measured]
 
 
 def _oracle_plans(plans: Sequence[Path], manifest: dict[str, Any]) -> list[dict[str, Any]]:

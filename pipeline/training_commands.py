@@ -25,7 +25,8 @@ def migrate(
 ) -> None:
     """Turn an open-r1 recipe into today's profile, and say what became of every key.
 
-    Example: `landoracle migrate farm_grpo.yaml --out farm.yaml`, then `landoracle train dataset --profile farm.yaml`
+    Example: `landoracle migrate farm_grpo.yaml --out farm.yaml`, then, with GRPO from the recipe's model as there,
+    `landoracle train dataset --out runs/farm --profile farm.yaml --stage grpo --start MODEL`
     """
     import json
 
@@ -33,10 +34,13 @@ def migrate(
 
     from oracle.errors import ConfigurationError
     from oracle.files import write_text
+    from pipeline.trainer_settings import refuse_unknown_settings
+    from training.config import validated
     from training.migrate import migrate as migrated
 
     with refusals():
         migration = migrated(recipe)
+        refuse_unknown_settings(validated(migration.profile, recipe))
         text = yaml.safe_dump(migration.profile, sort_keys=False)
         if to is not None:
             if to.exists():
@@ -46,7 +50,9 @@ def migrate(
         changes = [asdict(change) for change in migration.changes]
         typer.echo(json.dumps({"profile": migration.profile, "changes": changes}, indent=2))
         return
-    table = Table("old key", "today", "why")
+    table = Table()
+    for heading in ("old key", "today", "why"):
+        table.add_column(heading, overflow="fold")  # names are there to be copied
     for change in migration.changes:
         table.add_row(escape(change.key), change.today or "dropped", escape(change.reason))
     err.print(table)

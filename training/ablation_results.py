@@ -43,11 +43,11 @@ class Difference:
     against: str
     mean: float
     by_seed: tuple[float, ...]
-    by_landscape: Interval
-    """Bootstrap of whole landscapes."""
-    by_block: Interval
-    """Bootstrap of spatial blocks."""
-    by_seed_and_landscape: tuple[Interval, ...]
+    by_landscape: Interval | None
+    """Bootstrap of whole landscapes; None of too few."""
+    by_block: Interval | None
+    """Bootstrap of spatial blocks; None of too few."""
+    by_seed_and_landscape: tuple[Interval | None, ...]
     """Each seed's own difference, bootstrap of whole landscapes."""
     mcnemar_p: tuple[float, ...]
     """By seed; none for samples."""
@@ -254,11 +254,13 @@ def _table(arms: Sequence[ArmResult], baselines: dict[str, float]) -> str:
 def _difference(found: Difference | None) -> str:
     if found is None:
         return ""
-    interval = found.by_landscape
+    interval, over = found.by_landscape, "too few landscapes"
     seeds = ", ".join(f"{100 * d:+.1f}" for d in found.by_seed)
     p = ", ".join(f"{p:.1g}" if p > 0 else "< 1e-300" for p in found.mcnemar_p)
-    shown = f"{100 * found.mean:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]; seeds {seeds}"
-    return f"{shown}; p {p}" if p else shown
+    if interval is not None:
+        over = f"{100 * interval.low:+.1f}, {100 * interval.high:+.1f}"
+    shown = f"{100 * found.mean:+.1f} [{over}]; seeds {seeds}"
+    return f"{shown}; McNemar's p {p}" if p else shown
 
 
 def _notes(arm: ArmResult) -> str:

@@ -66,13 +66,17 @@ def largest_yield(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.
 
 
 def largest_value(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray | None:
-    """The class with the largest central yield or connectivity times its stated price; None without prices."""
+    """The class with the largest central yield or connectivity times its stated price, of those that grow there.
+
+    None without prices.
+    """
     if rows["habitat_price"].isna().any():
         return None
     decisions = []
     columns = ["classes", "yields", "connectivity", "effective_price", "habitat_price"]
     for allowed, yields, connectivity, price, habitat in rows[columns].itertuples(index=False):
-        crops = np.asarray(yields[0], dtype=float) * np.asarray(price, dtype=float)
+        central = np.asarray(yields[0], dtype=float)
+        crops = np.where(central > 0, central * np.asarray(price, dtype=float), -np.inf)
         decisions.append(allowed[int(np.argmax([*crops, connectivity[0] * habitat]))])
     return np.array(decisions, dtype=object)
 

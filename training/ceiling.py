@@ -16,7 +16,7 @@ blocks for the ceiling in held-out blocks. The two differ: within a landscape th
 landscape by its prices or supply and knows what is done there.
 
 Intervals are bootstrapped over landscapes where at least ten are held out, else over blocks: what a landscape's prompts
-have in common makes them right or wrong together.
+have in common makes them right or wrong together. Of too few blocks only Wilson's is given.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from prompts.features import feature_table
 from prompts.leaks import SEALED
 from prompts.split import Split
 from training.baselines import FEW, largest_value, varies
-from training.figures import Interval, block_bootstrap, wilson
+from training.figures import FEWEST_BLOCKS, Interval, block_bootstrap, wilson
 from training.summary_features import margin_table, neighbour_table
 
 TOLD = (
@@ -80,10 +80,10 @@ class Learned:
     accuracy: float
     wilson: Interval
     bootstrap: Interval
-    """Of the accuracy, over landscapes or blocks."""
+    """Of the accuracy, over landscapes or blocks; Wilson's, over rows, where there are too few."""
     regret: float
     """Were every polygon of a landscape decided like this and each by itself: the least loss, objective units."""
-    regret_bootstrap: Interval
+    regret_bootstrap: Interval | None
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Ceiling:
     """Held-out rows decided."""
     split: str
     bootstrapped_over: str
-    """landscapes or blocks."""
+    """landscapes, blocks, or rows (Wilson's interval) where there are too few blocks."""
     variants: tuple[VariantCeiling, ...]
     learned: tuple[Learned, ...]
 
@@ -165,6 +165,7 @@ def ceiling(
     some = next(iter(frames.values()))
     asked = _split_to_decide(some, split)
     here = some["split"] == asked.value
+    enough = some.loc[here, "block"].nunique() >= FEWEST_BLOCKS
     over = "landscape" if some.loc[here, "landscape"].nunique() >= _MANY_LANDSCAPES else "block"
     polygons = {s.landscape: s.polygons for d in datasets for s in d.manifest.sources}
     learned: list[Learned] = []
@@ -185,7 +186,7 @@ def ceiling(
         landscapes=int(some.loc[some["split"] == Split.TRAIN.value, "landscape"].nunique()),
         rows=int(here.sum()),
         split=asked.value,
-        bootstrapped_over=f"{over}s",
+        bootstrapped_over=f"{over}s" if enough else "rows, too few blocks",
         variants=tuple(sorted(tops, key=lambda v: v.numbers)),
         learned=tuple(learned),
     )
@@ -299,6 +300,7 @@ def _learn(
     decision = _decide(train, of_train, asked, of_asked, name, seed)
     block = asked[over].to_numpy(dtype=object)
     right = _right(decision, asked)
+    over_rows = wilson(int(right.sum()), len(right))
     regret = np.array(
         [
             low[classes.index(d)] * polygons[landscape]
@@ -313,8 +315,8 @@ def _learn(
         learner=name,
         choosing_accuracy=float(_right(chosen_on, train[kept]).mean()),
         accuracy=float(right.mean()),
-        wilson=wilson(int(right.sum()), len(right)),
-        bootstrap=block_bootstrap(right, block, seed=seed),
+        wilson=over_rows,
+        bootstrap=block_bootstrap(right, block, seed=seed) or over_rows,
         regret=float(regret.mean()),
         regret_bootstrap=block_bootstrap(regret, block, seed=seed),
     )

@@ -1,7 +1,7 @@
 """Several evaluated runs side by side on the rows that they have in common, with paired differences.
 
 Runs may have been evaluated apart, on datasets of other variants (without reasoning, with another context): rows are
-matched by polygon and split, and have to have the same label.
+matched by polygon and split, and have to have the same label and the same right answers (ties may count, or not).
 """
 
 from __future__ import annotations
@@ -82,12 +82,15 @@ def compare(evaluations: Mapping[str, Path], *, seed: int = 0) -> RunComparison:
     first, *others = tables.values()
     order = [key for key in first.index if key in common]
     for other in others:
-        labels, theirs = (t["answer"].loc[order].to_numpy(dtype=str) for t in (first, other))
-        differs = [key for key, same in zip(order, labels == theirs, strict=True) if not same]
-        if differs:
+        if differs := _differing(first["answer"], other["answer"], order):
             raise TrainingError(
-                f"the runs were evaluated against other labels of {name_some(prompt for _, prompt in differs)}: "
-                "evaluate them on datasets made from the same plans"
+                f"the runs were evaluated against other labels of {name_some(differs)}: evaluate them on datasets made "
+                "from the same plans"
+            )
+        if differs := _differing(first["accepted"].map(frozenset), other["accepted"].map(frozenset), order):
+            raise TrainingError(
+                f"the runs were evaluated by other right answers to {name_some(differs)}: ties count in one dataset "
+                "and not in the other; evaluate them on datasets built with the same --labels"
             )
     shared = {name: table.loc[order].reset_index(drop=True) for name, table in tables.items()}
     splits = sorted({split for split, _ in order})
@@ -108,6 +111,11 @@ def compare(evaluations: Mapping[str, Path], *, seed: int = 0) -> RunComparison:
             _difference(split, a, b, shared, seed) for split in splits for a, b in combinations(shared, 2)
         ),
     )
+
+
+def _differing(mine: pd.Series, theirs: pd.Series, order: list[tuple[str, str]]) -> list[str]:
+    """Prompt ids of the rows whose values differ."""
+    return [key[1] for key, a, b in zip(order, mine.loc[order], theirs.loc[order], strict=True) if a != b]
 
 
 def _read(folder: Path) -> tuple[str, ModelRecord, pd.DataFrame]:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from oracle.errors import TrainingError
 from oracle.files import write_atomically
+from training.figures import wilson
 from training.run import COMPLETIONS, HELD_OUT, METRICS
 from training.step_time import PARTS, PREFIX
 
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
 PANELS = {
     "reward": ["reward"],
     "reward by part": [],
-    "groups with a decision signal": ["decision_signal_frac", "signal/drawn", "signal/uniform"],
-    "held-out decisions": [],
+    "groups with a decision signal, share": ["decision_signal_frac", "signal/drawn", "signal/uniform"],
+    "held-out decisions, share right": [],
     "completion length, tokens": ["completions/mean_length"],
     "entropy, nats per token": ["entropy"],
     "KL to the reference, nats per token": ["kl"],
-    "well-formed": ["completions/well_formed"],
-    "commonest answer": ["completions/commonest"],
+    "well-formed, share": ["completions/well_formed"],
+    "commonest answer, share": ["completions/commonest"],
     "seconds of a step, by part": [f"{PREFIX}{part}" for part in PARTS],
 }
 SMOOTHED_STEPS = 10
@@ -56,8 +57,8 @@ def draw_curves(run: Path, path: Path) -> None:
         axes = figure.add_subplot(grid[cell // 3, cell % 3])
         axes.set_title(title, loc="left", fontsize=10)
         axes.set_xlabel("step", fontsize=8)
-        if title == "held-out decisions" and held_out is not None:
-            axes.plot(held_out["step"], held_out["accuracy"], marker="o")
+        if title.startswith("held-out") and held_out is not None:
+            _plot_held_out(axes, held_out)
         shown = [n for n in (parts if title == "reward by part" else names) if n in figures]
         for number, name in enumerate(shown):
             known = figures[["step", name]].dropna()
@@ -81,6 +82,15 @@ def last_group(completions: pd.DataFrame) -> pd.DataFrame:
     """The last kept group in which decisions differ, else the last one: a row for each of its samples."""
     groups = [group for _, group in completions.groupby(["step", "group"])]
     return next((g for g in reversed(groups) if g["decision"].nunique(dropna=False) > 1), groups[-1])
+
+
+def _plot_held_out(axes: Axes, held_out: pd.DataFrame) -> None:
+    """Accuracy on the guard's rows, with Wilson's 95 % interval."""
+    share, rows = held_out["accuracy"], held_out["rows"]
+    bounds = [wilson(round(s * n), int(n)) for s, n in zip(share, rows, strict=True)]
+    below = [s - b.low for s, b in zip(share, bounds, strict=True)]
+    above = [b.high - s for s, b in zip(share, bounds, strict=True)]
+    axes.errorbar(held_out["step"], share, [below, above], marker="o", capsize=2, elinewidth=0.8)
 
 
 def _draw_group(axes: Axes, group: pd.DataFrame) -> None:

@@ -16,6 +16,7 @@ from sklearn.metrics import matthews_corrcoef
 from oracle.regret import Status
 from training.decision_regret import RegretFigures, regret_figures
 from training.figures import (
+    FEWEST_BLOCKS,
     UNDECIDED,
     ClassFigures,
     Interval,
@@ -43,7 +44,7 @@ class TextFigures:
     mean_tokens: float
     finished_share: float
     block_bootstrap: dict[str, Interval]
-    """Of ``format_share``, ``mean_reward``, ``mean_tokens`` and each reward."""
+    """Of ``format_share``, ``mean_reward``, ``mean_tokens`` and each reward; empty of too few blocks."""
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,22 @@ class SplitFigures:
     """Decisions of one model or baseline on one split, or on the rows of it with a proven single optimum."""
 
     rows: int
+    blocks: int
+    """Spatial blocks that the rows lie in; of less than ``FEWEST_BLOCKS`` nothing is bootstrapped."""
     accuracy: float
     wilson: Interval
-    block_bootstrap: Interval
+    block_bootstrap: Interval | None
     """Of the accuracy."""
     balanced_accuracy: float
     macro_f1: float
     mcc: float
     """Matthews' correlation of answers and decisions (scikit-learn); 0 where there is a single class."""
     bootstrap: dict[str, Interval]
-    """Over blocks, of ``balanced_accuracy``, ``macro_f1`` and ``mcc``."""
+    """Over blocks, of ``balanced_accuracy``, ``macro_f1`` and ``mcc``; empty of too few blocks."""
     undecided_share: float
     classes: dict[str, ClassFigures]
     recall_bootstrap: dict[str, Interval]
+    """Over blocks, of the classes that are the answer in enough blocks."""
     confusion: dict[str, dict[str, int]]
     regret: RegretFigures
     text: TextFigures | None
@@ -109,21 +113,23 @@ def _figures(
     block = table["block"].to_numpy(dtype=str)
     classes = class_figures(answer, decision)
     drawn = _drawn_confusions(answer, decision, block, seed)
+    enough = len(drawn.answers_in) >= FEWEST_BLOCKS
     return SplitFigures(
         rows=len(table),
+        blocks=len(drawn.answers_in),
         accuracy=float(correct.mean()),
         wilson=wilson(int(correct.sum()), len(table)),
         block_bootstrap=block_bootstrap(correct, block, seed=seed),
         balanced_accuracy=float(np.mean([c.recall for c in classes.values()])),
         macro_f1=float(np.mean([c.f1 for c in classes.values()])),
         mcc=float(matthews_corrcoef(answer, decision)) if len({*answer, *decision}) > 1 else 0.0,
-        bootstrap={name: percentiles(values) for name, values in drawn.overall.items()},
+        bootstrap={n: percentiles(values) for n, values in drawn.overall.items() if enough},
         undecided_share=float(np.mean(decision == UNDECIDED)),
         classes=classes,
         recall_bootstrap={
             name: percentiles(recall[~np.isnan(recall)])
-            for name, recall in zip(drawn.names, drawn.recall.T, strict=True)
-            if name in classes and not np.isnan(recall).all()
+            for name, recall, there in zip(drawn.names, drawn.recall.T, drawn.answers_in.T, strict=True)
+            if there.sum() >= FEWEST_BLOCKS
         },
         confusion=confusion(answer, decision),
         regret=regret_figures(table, optimum, seed=seed),
@@ -144,13 +150,19 @@ def _text_figures(table: pd.DataFrame, rewards: Mapping[str, float], block: np.n
         mean_reward=float(columns["mean_reward"].mean()),
         mean_tokens=float(columns["mean_tokens"].mean()),
         finished_share=float(table["finished"].astype(float).mean()),
-        block_bootstrap={name: block_bootstrap(values, block, seed=seed) for name, values in columns.items()},
+        block_bootstrap={
+            name: interval
+            for name, values in columns.items()
+            if (interval := block_bootstrap(values, block, seed=seed)) is not None
+        },
     )
 
 
 @dataclass(frozen=True)
 class _Drawn:
     names: list[str]
+    answers_in: np.ndarray
+    """(blocks, C) bool: the class is the answer of a row of the block."""
     recall: np.ndarray
     """(draws, C), NaN where a draw has no row of a class."""
     overall: dict[str, np.ndarray]
@@ -175,7 +187,7 @@ def _drawn_confusions(answer: np.ndarray, decision: np.ndarray, block: np.ndarra
         "macro_f1": np.nanmean(f1, axis=1),
         "mcc": _mcc(right, answers, decisions),
     }
-    return _Drawn(names, recall, overall)
+    return _Drawn(names, tables.sum(axis=2) > 0, recall, overall)
 
 
 def _mcc(right: np.ndarray, answers: np.ndarray, decisions: np.ndarray) -> np.ndarray:

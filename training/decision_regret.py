@@ -22,8 +22,8 @@ class RegretFigures:
     """Regret of n decisions, objective units."""
 
     mean: float
-    mean_bootstrap: Interval
-    """Over blocks."""
+    mean_bootstrap: Interval | None
+    """Over blocks; None of too few, or where all have the same mean."""
     kept_share: float
     """1 where every decision costs nothing, 0 where each is its polygon's worst class."""
     share_of_optimum: float | None

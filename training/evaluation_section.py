@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from prompts.split import Split
 from training.section import Section
@@ -35,3 +35,11 @@ class EvaluationSection(Section):
         default=2, ge=0, description="held-out landscapes of which every polygon is decided, to price the whole plan"
     )
     repair_s: float = Field(default=2.0, gt=0, description="seconds to search for the smallest repair of a plan")
+
+    @field_validator("splits")
+    @classmethod
+    def _known_splits(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = [name for name in value if name not in list(Split)]
+        if unknown or not value:
+            raise ValueError(f"no split is called {', '.join(unknown) or '(none given)'}; known are {', '.join(Split)}")
+        return value

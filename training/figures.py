@@ -9,6 +9,9 @@ import numpy as np
 
 UNDECIDED = "(none)"
 """Stands in a confusion table for a turn without a decision."""
+FEWEST_BLOCKS = 5
+"""Of fewer no interval is bootstrapped: a draw of two blocks is the same block twice in half of the cases, and the
+interval would be no more than the poorest and the best of them (of a single one, no width at all)."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,11 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
 
 def block_bootstrap(
     correct: np.ndarray, block: np.ndarray, *, draws: int = 1000, seed: int = 0, confidence: float = 0.95
-) -> Interval:
+) -> Interval | None:
     """Interval of a mean when whole spatial blocks are drawn with replacement.
 
-    Polygons of a block resemble each other, so that n rows are worth less than n; Wilson's interval does not know.
+    Polygons of a block resemble each other, so that n rows are worth less than n; Wilson's interval does not know. None
+    of too few blocks, and where all blocks have the same mean: every draw repeats it, whatever other blocks have.
 
     Parameters
     ----------
@@ -47,11 +51,11 @@ def block_bootstrap(
     draws, seed, confidence
         Of the bootstrap (percentile interval).
     """
-    if len(correct) == 0:
-        return Interval(0.0, 1.0)
     _, inverse = np.unique(block, return_inverse=True)
     right = np.bincount(inverse, weights=correct.astype(float))
     rows = np.bincount(inverse)
+    if len(rows) < FEWEST_BLOCKS or np.ptp(right / rows) == 0:
+        return None
     times = drawn_blocks(len(rows), draws, seed)
     return percentiles((times @ right) / (times @ rows), confidence)
 

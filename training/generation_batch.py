@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from oracle.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from training.config import TrainingConfig
 
@@ -34,6 +36,20 @@ class GenerationBatch:
     group: int
     resume_unit: int
     problems: tuple[str, ...]
+
+
+def usable_batch(config: TrainingConfig) -> GenerationBatch:
+    """The sizes that a profile asks for.
+
+    Raises
+    ------
+    ConfigurationError
+        With all that does not fit together.
+    """
+    batch = generation_batch(config)
+    if batch.problems:
+        raise ConfigurationError("; ".join(batch.problems))
+    return batch
 
 
 def generation_batch(config: TrainingConfig) -> GenerationBatch:

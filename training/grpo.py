@@ -37,7 +37,7 @@ from training.curriculum import in_order, reading_in_order
 from training.encode import template_prefill
 from training.gate import gate, silent_advantage_share, silent_groups
 from training.generate import generate
-from training.generation_batch import generation_batch
+from training.generation_batch import generation_batch, usable_batch
 from training.guard import EVIDENCE, KEPT_COMPLETIONS, Guard, answer_figures, guard_callback, held_out_sample
 from training.kl import Anchor, anchor_callback
 from training.models import load_tokenizer, lora
@@ -104,12 +104,12 @@ def run_grpo(
         raise ConfigurationError(f"profile {config.profile!r} has no grpo section; beta at least is needed")
     rows = training_rows(frame, config)
     with open_run(out, Stage.GRPO, config, dataset_sha256, start) as run:
+        if run.finished:
+            return run.out
         args = trainer_arguments(
             config, Stage.GRPO, run.trainer_dir, run_name=run.name, **reading_in_order(config, Stage.GRPO)
         )
-        batch = generation_batch(config)
-        if batch.problems:
-            raise ConfigurationError("; ".join(batch.problems))
+        batch = usable_batch(config)
         tokenizer = load_tokenizer(start)
         prefill = template_prefill(tokenizer)
         dataset = Dataset.from_dict({name: rows[name].tolist() for name in COLUMNS if name in rows})

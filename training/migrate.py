@@ -19,6 +19,8 @@ from training.rewards import DEFAULT_WEIGHTS
 
 THEN_BETA = 0.04
 """TRL's default at the time of these recipes; today's is 0."""
+NUMBERS = ("max_prompt_length", "max_completion_length", "vllm_gpu_memory_utilization")
+"""Values that are reckoned with here; the others are checked as the profile's."""
 # Model settings and where they stand in a profile.
 MODEL: Mapping[str, str] = {
     "model_name_or_path": "name",
@@ -26,7 +28,7 @@ MODEL: Mapping[str, str] = {
     "attn_implementation": "attn_implementation",
 }
 DROPPED: Mapping[str, str] = {
-    "max_prompt_length": "TRL no longer trims prompts; added to model.max_length, which `preflight` audits",
+    "max_prompt_length": "TRL no longer trims prompts; added to model.max_length, which prompts are held against",
     "do_eval": "`landoracle evaluate` does it, greedily, by split and beside baselines",
     "eval_strategy": "`landoracle evaluate` does it; guard.evaluate_every looks at held-out rows meanwhile",
     "evaluation_strategy": "`landoracle evaluate` does it; guard.evaluate_every looks at held-out rows meanwhile",
@@ -90,7 +92,13 @@ def migrate(recipe: Path) -> Migration:
         raise ConfigurationError(f"{recipe} must hold keys and values, as open-r1's recipes do")
     if "profile" in old:
         raise ConfigurationError(f"{recipe} is a profile already: `landoracle train --profile {recipe}`")
-    changes: list[Change] = []
+    changes = [
+        Change(key, None, "has no value, as if it were not there") for key, value in old.items() if value is None
+    ]
+    old = {key: value for key, value in old.items() if value is not None}
+    wrong = [f"{key} {old[key]!r}" for key in NUMBERS if not _is_number(old.get(key, 0))]
+    if wrong:
+        raise ConfigurationError(f"{recipe}: {', '.join(wrong)} must be a number")
     model = _model(old, changes)
     grpo: dict[str, Any] = {}
     evaluation = {"batch": old["per_device_eval_batch_size"]} if "per_device_eval_batch_size" in old else {}
@@ -113,7 +121,11 @@ def migrate(recipe: Path) -> Migration:
     if grpo.get("scale_rewards") is None:
         grpo["scale_rewards"] = "batch"
         changes.append(
-            Change("scale_rewards", "grpo.scale_rewards", "scaled by the group's deviation then, as TRL still does")
+            Change(
+                "scale_rewards",
+                "grpo.scale_rewards",
+                "batch, as in Landoracle's profiles; then, and by TRL's default, by the group's own deviation: group",
+            )
         )
     profile |= {"grpo": grpo, "gate_on_decision": True}
     for name, section in (("repetition", repetition), ("evaluation", evaluation)):
@@ -132,7 +144,7 @@ def _model(old: Mapping[str, Any], changes: list[Change]) -> dict[str, Any]:
     }
     if "model_name_or_path" not in old:
         changes.append(
-            Change("model_name_or_path", "model.name", "the file names no model; this is the one of the seed")
+            Change("model_name_or_path", "model.name", "the file names no model; this is that of the published run")
         )
     for key, name in MODEL.items():
         if key in old:
@@ -183,12 +195,22 @@ def _setting(key: str, value: Any, grpo: dict[str, Any], changes: list[Change], 
 def _rewards(old: Mapping[str, Any], recipe: Path, changes: list[Change]) -> dict[str, float]:
     names = old.get("reward_funcs")
     if names is None:
-        changes.append(Change("reward_funcs", "rewards", "the file names none; these are the seed's"))
+        changes.append(Change("reward_funcs", "rewards", "the file names none; these are the published run's"))
         return dict(DEFAULT_WEIGHTS)
     weights = old.get("reward_weights", [1.0] * len(names))
+    if not isinstance(names, list) or not isinstance(weights, list) or not all(map(_is_number, weights)):
+        raise ConfigurationError(f"{recipe}: reward_funcs must be a list of names, reward_weights one of numbers")
     if len(weights) != len(names):
         raise ConfigurationError(f"{recipe}: {len(names)} reward_funcs, but {len(weights)} reward_weights")
+    if twice := sorted({str(name) for name in names if names.count(name) > 1}):
+        raise ConfigurationError(
+            f"{recipe}: reward_funcs names {', '.join(twice)} twice: give it once, with one weight"
+        )
     changes.append(Change("reward_funcs", "rewards", "a weight under each reward's name"))
     if "reward_weights" in old:
         changes.append(Change("reward_weights", "rewards", "went by position; now by name"))
     return dict(zip(names, map(float, weights), strict=True))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

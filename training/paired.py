@@ -20,8 +20,8 @@ class Paired:
 
     rows: int
     difference: float
-    block_bootstrap: Interval
-    """Of the difference."""
+    block_bootstrap: Interval | None
+    """Of the difference; None of too few blocks, or where it is the same in all."""
     mcnemar_p: float
     block_permutation_p: float
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,10 +139,18 @@ def _setting_problems(config: TrainingConfig, stage: Stage, cpu: bool) -> list[s
     if stage is Stage.GRPO:
         found += _group_problems(config)
     try:
-        trainer_arguments(config, stage, Path("preflight"), **on_cpu)
+        arguments = trainer_arguments(config, stage, Path("preflight"), **on_cpu)
     except ConfigurationError as error:
-        found.append(str(error))
+        return [*found, str(error)]
+    defaults = {field.name: field.default for field in fields(arguments)}
+    for name, value in section.items():
+        if _is_number(defaults.get(name)) and isinstance(value, str):  # the optimizer would fail on it, much later
+            found.append(f"{stage.value}.{name} must be a number, not {value!r}")
     return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _group_problems(config: TrainingConfig) -> list[str]:

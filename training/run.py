@@ -15,7 +15,8 @@ checkpoints go and the folder is moved into place:
 =======================  =============================================================================
 
 A run of the same configuration, dataset and start weights goes on from its last complete checkpoint and ends with the
-weights that it would have had uninterrupted. A partial run of anything else is discarded.
+weights that it would have had uninterrupted; one that is finished already is kept as it is. A partial run of anything
+else is discarded.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,8 @@ VERSIONS = (
 )
 METRICS, COMPLETIONS, HELD_OUT, RUN = "metrics", "completions", "held_out", "run.json"
 TABLES = (METRICS, COMPLETIONS, HELD_OUT)
+CONFIGURED = "as configured"
+"""Start weights that the profile names."""
 
 
 class RunInterrupted(TrainingError):
@@ -95,6 +98,22 @@ class RunFolder:
     def trainer_dir(self) -> Path:
         """TRL's output folder: checkpoints, event files."""
         return self.partial / "trainer"
+
+    @cached_property
+    def finished(self) -> bool:
+        """Whether ``out`` holds this very run: of this identity, by these releases, with the weights that it recorded.
+
+        Never where something may have changed that the identity does not cover: a reward of one's own, a model that the
+        profile takes from a folder.
+        """
+        own_rewards = self.identity.stage is Stage.GRPO and any(":" in name for name in self.config.rewards)
+        model = self.config.model.name if self.identity.start == CONFIGURED else None
+        own_model = model is not None and Path(model).is_dir()
+        if own_rewards or own_model or not (self.out / RUN).is_file():
+            return False
+        record = json.loads((self.out / RUN).read_text(encoding="utf-8"))
+        weights = {"weights_sha256": weights_sha256(self.out), "versions": installed_versions()}
+        return bool((asdict(self.identity) | weights).items() <= record.items())
 
     def checkpoint(self) -> Path | None:
         """The checkpoint to go on from; figures written after it are forgotten, as they will come again."""
@@ -162,6 +181,8 @@ def open_run(
 ) -> Iterator[RunFolder]:
     """Lock ``out`` and prepare its partial folder: that of an interrupted run of the same identity, or an empty one.
 
+    A run that is :attr:`RunFolder.finished` gets none: there is nothing left to train.
+
     Raises
     ------
     TrainingError
@@ -174,6 +195,10 @@ def open_run(
         yield run
         return
     with locked(out):
+        if run.finished:
+            print(f"{out}: this run is finished, and kept; to train it again, remove the folder", file=sys.stderr)
+            yield run
+            return
         described = json.dumps(asdict(identity), sort_keys=True)
         kept = run.partial / "identity.json"
         if run.partial.is_dir() and not (kept.is_file() and kept.read_text(encoding="utf-8") == described):
@@ -229,6 +254,6 @@ def installed_versions() -> dict[str, str]:
 
 def _start_identity(start: str | Path | None) -> str:
     if start is None:
-        return "as configured"
+        return CONFIGURED
     folder = Path(start)
     return weights_sha256(folder) if folder.is_dir() else str(start)

@@ -52,7 +52,7 @@ class SeedDifference:
     """Mean accuracy less that of the best, on the same rows."""
 
     difference: float
-    block_bootstrap: Interval
+    block_bootstrap: Interval | None
     block_permutation_p: float
 
 

@@ -69,6 +69,8 @@ def run_sft(
     stop = stop or StopRequest()
     rows = training_rows(frame, config)
     with open_run(out, Stage.SFT, config, dataset_sha256, start) as run:
+        if run.finished:
+            return run.out
         args = trainer_arguments(
             config,
             Stage.SFT,

@@ -45,7 +45,7 @@ class VoteFigures:
     """Of the one greedy completion, on the same rows."""
     majority_accuracy: float
     wilson: Interval
-    block_bootstrap: Interval
+    block_bootstrap: Interval | None
     """Of the majority's accuracy."""
     sample_accuracy: float
     """Of a single sample."""

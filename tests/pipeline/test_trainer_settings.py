@@ -77,3 +77,21 @@ def test_another_layout_of_trl_refuses_nothing(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(trainer_settings, "BASE", "transformers/elsewhere.py")
     refuse_unknown_settings(load_profile("pocket", ["sft.learning_rat=1e-4"]))
     known_settings.cache_clear()
+
+
+def test_a_recipe_with_a_name_that_trl_does_not_know_makes_no_profile(tmp_path: Path) -> None:
+    recipe = tmp_path / "old.yaml"
+    recipe.write_text("reward_funcs: [lu_reward]\nlearning_rat: 1.0e-6\n")
+    refused = CliRunner().invoke(app, ["migrate", str(recipe), "--out", str(tmp_path / "new.yaml")])
+    assert refused.exit_code == 1
+    assert "grpo.learning_rat (did you mean learning_rate?)" in " ".join(refused.stderr.split())
+    assert not (tmp_path / "new.yaml").exists()
+
+
+@pytest.mark.parametrize("command", ["train {0} --out {0}/runs", "launch slurm {0} --out {0}/runs --dry-run"])
+def test_a_group_that_does_not_fit_is_refused_before_sft_is_trained(command: str, tmp_path: Path) -> None:
+    words = [*command.format(tmp_path).split(), "--profile", "pocket", "--set", "grpo.num_generations=7"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert "grpo.num_generations 7 must divide the completions of one generation" in " ".join(result.output.split())
+    assert not list(tmp_path.iterdir())

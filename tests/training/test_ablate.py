@@ -130,9 +130,23 @@ def test_a_difference_by_hand() -> None:
     }
     found = difference("sft_grpo", "sft", [0, 1], decided)
     assert (found.mean, found.by_seed) == (0.375, (0.25, 0.5))
-    assert (found.by_landscape.low, found.by_landscape.high) == (0.25, 0.5)
-    assert [(one.low, one.high) for one in found.by_seed_and_landscape] == [(0.0, 0.5), (0.0, 1.0)]
+    assert found.by_landscape is found.by_block is None  # of two landscapes, of four blocks
     assert found.mcnemar_p == (1.0, 0.5)
+
+
+def test_an_interval_over_landscapes_by_hand() -> None:
+    """Five landscapes, one of which gains: of five drawn k are that one, binomially, which makes a gain of k/5."""
+    tables = [_decided([0] * 10), _decided([0] * 8 + [1, 1])]
+    decided = {
+        name: table.assign(landscape=[f"l{i // 2}" for i in range(10)])
+        for name, table in zip(("sft-0", "sft_grpo-0"), tables, strict=True)
+    }
+    found = difference("sft_grpo", "sft", [0], decided)
+    (interval,) = found.by_seed_and_landscape
+    assert interval is not None
+    assert found.by_landscape == interval
+    # P(k = 0) = 0.33, P(k <= 2) = 0.942, P(k <= 3) = 0.993
+    assert (found.mean, interval.low, interval.high) == (pytest.approx(0.2), 0.0, pytest.approx(0.6))
 
 
 def test_samples_count_by_their_share_of_right_decisions(tmp_path: Path) -> None:
@@ -159,7 +173,8 @@ def test_samples_count_by_their_share_of_right_decisions(tmp_path: Path) -> None
     }
     assert found["sft_grpo", "sampled"].differences[0].mean == 0.5
     assert found["sft_grpo", "sampled"].differences[0].mcnemar_p == ()
-    assert "+50.0 [+50.0, +50.0]; seeds +50.0 |" in (tmp_path / "results.md").read_text()
+    assert found["sft_grpo", "sampled"].differences[0].by_landscape is None  # of a single one nothing can be said
+    assert "+50.0 [too few landscapes]; seeds +50.0 |" in (tmp_path / "results.md").read_text()
 
 
 def test_results_name_intervals_baselines_and_stopped_runs(tmp_path: Path) -> None:
@@ -184,7 +199,10 @@ def test_results_name_intervals_baselines_and_stopped_runs(tmp_path: Path) -> No
     assert found.baselines == {"held_out_landscape": {"gradient_boosting": 0.75}}
     page = (tmp_path / "results.md").read_text()
     assert "held out landscape, greedy: 4 rows of 2 landscapes" in page
-    assert "| `sft_grpo` | then GRPO | 2 | 75.0% (50.0% to 100.0%) | +37.5 [+25.0, +50.0]; seeds +25.0, +50.0" in page
+    assert (
+        "| `sft_grpo` | then GRPO | 2 | 75.0% (50.0% to 100.0%) | +37.5 [too few landscapes]; seeds +25.0, +50.0"
+        in page
+    )
     assert "seed 1 stopped by the guard after step 5: kl 1.01 is above guard.max_kl 1" in page
     assert json.loads((tmp_path / "results.json").read_text())["arms"][1]["stopped"][0] is None
     results(tmp_path, [run for run in runs if run.seed == 1])  # of the first seed nothing is left

@@ -61,6 +61,22 @@ def test_majority_and_yield_by_hand() -> None:
     assert largest_yield(train, rows).tolist() == ["oat", "habitat", "oat"]
 
 
+def test_where_nothing_grows_nor_is_connected_the_largest_value_is_habitat() -> None:
+    """Every class is worth 0 there, and no crop can be there: its regret would be infinite."""
+    rows = pd.DataFrame(
+        {
+            "classes": [["oat", "corn", "habitat"]] * 2,
+            "yields": [[[0.0, 0.0]], [[0.0, 1.0]]],
+            "connectivity": [[0.0], [0.0]],
+            "effective_price": [[200.0, 150.0]] * 2,
+            "habitat_price": [900.0, 900.0],
+        }
+    )
+    decided = largest_value(rows, rows)
+    assert decided is not None
+    assert decided.tolist() == ["habitat", "corn"]
+
+
 def test_no_baseline_decides_for_what_the_landscape_does_not_grow(split: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     train, rows = split
     fewer = rows.head(30).assign(

@@ -108,6 +108,14 @@ def test_a_crop_without_yield_is_never_decided(dataset: PromptDataset, found: Ce
     assert all(np.isfinite(one.regret) for one in found.learned)
 
 
+def test_of_few_blocks_only_wilson_s_interval_is_given(dataset: PromptDataset) -> None:
+    held_out = dataset.frame["split"] == "held_out_landscape"
+    frame = dataset.frame.assign(block=dataset.frame["block"].mask(held_out, "alone"))
+    one = ceiling([replace(dataset, frame=frame)], order=0, context=Context.NONE)
+    assert one.bootstrapped_over == "rows, too few blocks"
+    assert all(of.bootstrap == of.wilson and of.regret_bootstrap is None for of in one.learned)
+
+
 def test_classes_that_tie_count_as_right(dataset: PromptDataset) -> None:
     frame = dataset.frame.assign(accepted=dataset.frame["classes"])
     assert all(one.accuracy == 1 for one in ceiling([replace(dataset, frame=frame)], order=0).learned)

@@ -61,6 +61,17 @@ def test_a_bootstrap_draw_has_the_figures_of_the_rows_drawn(noisy: pd.DataFrame)
     assert alone.overall["macro_f1"] == pytest.approx(f1_score(gold, said, labels=CLASSES, average="macro"))
 
 
+def test_of_few_blocks_no_interval_over_blocks_is_given(noisy: pd.DataFrame) -> None:
+    figures = split_figures(noisy.assign(block="a:0", landscape="a"), {}, {})
+    assert (figures.blocks, figures.block_bootstrap, figures.regret.mean_bootstrap) == (1, None, None)
+    assert figures.bootstrap == figures.recall_bootstrap == {}
+    many = split_figures(noisy, {}, {})
+    assert (many.blocks, set(many.recall_bootstrap)) == (24, set(CLASSES))
+    # Habitat in one of six blocks alone: its recall would come out the same in every draw that has it.
+    table = _table(["oat"] * 29 + ["habitat"], ["oat", "corn"] * 15)
+    assert set(split_figures(table, {}, {}).recall_bootstrap) == {"oat"}
+
+
 def test_another_right_answer_counts_as_the_answer_everywhere() -> None:
     table = _table(["oat", "corn"], ["oat", "oat"], accepted=[["oat"], ["corn", "oat"]])
     figures = split_figures(table, {}, {})

@@ -32,8 +32,19 @@ def test_blocks_that_stand_or_fall_together_widen_the_interval() -> None:
     correct = np.repeat([True, False, True, True, False, True, False, True, True, False], 40)
     alone = block_bootstrap(correct, np.arange(400))
     together = block_bootstrap(correct, np.repeat(np.arange(10), 40))
+    assert alone is not None
+    assert together is not None
     assert together.high - together.low > 4 * (alone.high - alone.low)
     assert together.low < 0.6 < together.high
+
+
+def test_few_blocks_and_equal_ones_say_nothing_of_others() -> None:
+    correct = np.array([True, False, True, True, False, False])
+    for blocks in ("aaaaaa", "aaabbb", "aabbcd"):
+        assert block_bootstrap(correct, np.array(list(blocks))) is None
+    assert block_bootstrap(np.array([]), np.array([])) is None
+    assert block_bootstrap(correct, np.array(list("aabcde"))) is not None
+    assert block_bootstrap(np.ones(6), np.array(list("aabcde"))) is None  # every draw would be 1: no width at all
 
 
 def test_mcnemar_counts_only_where_one_of_two_is_right() -> None:

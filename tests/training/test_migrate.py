@@ -45,6 +45,10 @@ def test_the_profile_says_what_the_recipe_said(tmp_path: Path) -> None:
         ("reward_funcs: [lu_reward]\nreward_weights: [1, 2]", "1 reward_funcs, but 2 reward_weights"),
         ("reward_funcs: [accuracy]", "unknown reward accuracy"),
         ("a: [", "cannot be read as YAML"),
+        ("max_prompt_length: many", "max_prompt_length 'many' must be a number"),
+        ("reward_funcs: lu_reward", "reward_funcs must be a list of names"),
+        ("reward_funcs: [lu_reward]\nreward_weights: [much]", "reward_weights one of numbers"),
+        ("reward_funcs: [lu_reward, lu_reward]\nreward_weights: [3, 1]", "names lu_reward twice"),
     ],
 )
 def test_what_is_no_recipe_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -52,3 +56,13 @@ def test_what_is_no_recipe_is_refused(tmp_path: Path, text: str, said: str) -> N
     path.write_text(text)
     with pytest.raises(ConfigurationError, match=said):
         migrate(path)
+
+
+def test_a_key_without_a_value_is_as_good_as_absent(tmp_path: Path) -> None:
+    path = tmp_path / "old.yaml"
+    keys = ("max_prompt_length", "max_completion_length", "vllm_gpu_memory_utilization", "reward_weights", "beta")
+    path.write_text("\n".join(f"{key}:" for key in keys) + "\nreward_funcs: [lu_reward]\n")
+    migration = migrate(path)
+    assert {change.key for change in migration.changes if "no value" in change.reason} == set(keys)
+    path.write_text("reward_funcs: [lu_reward]\n")
+    assert migration.profile == migrate(path).profile

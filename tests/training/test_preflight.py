@@ -101,6 +101,14 @@ def test_the_gpu_profile_is_checked_without_a_gpu(frame: pd.DataFrame, start: Pa
     )
 
 
+def test_a_word_in_the_place_of_a_number_is_found_before_the_optimizer_is(frame: pd.DataFrame) -> None:
+    config = load_profile("pocket", ["sft.learning_rate=fast", "sft.max_steps=many", "sft.optim=adamw_torch"])
+    assert sorted(problems(frame, config, Stage.SFT)) == [
+        "sft.learning_rate must be a number, not 'fast'",
+        "sft.max_steps must be a number, not 'many'",
+    ]
+
+
 def test_a_template_that_opens_thinking_does_not_go_with_answers_alone(frame: pd.DataFrame, tmp_path: Path) -> None:
     save_pocket(load_profile("pocket").model, frame, tmp_path, seed=0)
     template = tmp_path / "chat_template.jinja"

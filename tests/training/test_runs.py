@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from training.checkpoint import newest_complete, step_of
 from training.config import Stage, TrainingConfig, load_profile
 from training.evaluate import evaluate
 from training.grpo import run_grpo
-from training.launch import evaluation_command, run_command, training_command
+from training.launch import environment, evaluation_command, run_command, training_command
 from training.run import RunFolder, RunInterrupted, StopRequest, weights_sha256
 from training.sft import run_sft
 from training.step_time import OPTIMIZER, PARTS, PREFIX
@@ -145,6 +146,45 @@ def test_a_reward_without_a_number_stops_the_run(
     monkeypatch.setattr("training.grpo.profile_rewards", lambda config, prefill: [silent] * len(config.rewards))
     with pytest.raises(TrainingError, match="gave no number"):
         run_grpo(frame, config, tmp_path / "grpo", sft)
+
+
+def test_a_finished_run_is_not_trained_again(
+    frame: pd.DataFrame, config: TrainingConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = load_profile("pocket", [*TINY, "sft.max_steps=1"])
+    run = run_sft(frame, short, tmp_path / "sft", dataset_sha256="d")
+
+    def trained(**changes: Any) -> bool:
+        """Whether the same command, with changes, trains."""
+        before = (run / "run.json").stat().st_mtime_ns
+        run_sft(frame, **{"config": short, "out": run, "dataset_sha256": "d", **changes})
+        return (run / "run.json").stat().st_mtime_ns != before
+
+    assert not trained()
+    assert [p.name for p in tmp_path.iterdir() if p != run] == [".sft.lock"]
+    assert trained(config=load_profile("pocket", [*TINY, "sft.max_steps=1", "seed=1"]))
+    assert trained()  # back to the first seed
+    assert trained(dataset_sha256="e")
+    assert trained()
+    (run / "model.safetensors").write_bytes((run / "model.safetensors").read_bytes()[:-1] + b"x")
+    assert trained()  # the weights were no longer those of the record
+    monkeypatch.setattr("training.run.installed_versions", lambda: {"torch": "0"})
+    assert trained()  # by another release
+
+
+def test_a_run_that_waited_for_the_very_same_one_keeps_it(
+    make_frame: Callable[..., pd.DataFrame], save_frame: Callable[..., Any], tmp_path: Path
+) -> None:
+    """One command, started twice: the second waits for the device, and finds the run done."""
+    save_frame(make_frame(), tmp_path / "dataset")
+    settings = ["model.hidden=32", "model.layers=1", "model.intermediate=64", "threads=1", "sft.max_steps=20"]
+    command = training_command(Stage.SFT, tmp_path / "dataset", "pocket", tmp_path / "sft", overrides=settings)
+    own = environment() | {"LANDORACLE_LOCKS": str(tmp_path / "locks")}
+    both = [subprocess.Popen(command, env=own, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=300)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    assert sorted("20/20" in text for text in said) == [False, True]  # one of them trained
+    assert sorted("this run is finished" in text for text in said) == [False, True]
 
 
 def test_a_failed_run_leaves_the_finished_one_alone(

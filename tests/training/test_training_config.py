@@ -57,6 +57,8 @@ def test_the_gpu_profile_carries_the_published_recipe(tmp_path: Path) -> None:
         ("model.kind=hub", "model.name"),
         ("grpo.beta.x=1", "is a value, not a section"),
         ("grpo.beta", "key=value"),
+        ("evaluation.splits=[held_out_blok]", "no split is called held_out_blok; known are train, held_out_block"),
+        ("evaluation.splits=[]", "no split is called"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_what_to_write(override: str, said: str) -> None:
