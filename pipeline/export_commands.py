@@ -50,7 +50,7 @@ def export_command(
             target,
             to,
             rewards=reward_file(prefill=prefill.replace("\\n", "\n"), thinks=thinks),
-            ceiling=read_ceiling(ceiling or dataset / "ceiling.json"),
+            ceiling=read_ceiling(ceiling) if ceiling else read_ceiling(dataset / "ceiling.json", loaded.sha256),
             licence=licence,
         )
     values = {"for": target.value, "rows": manifest["rows"], "files": sorted(manifest["files"]), "written": str(to)}

@@ -19,6 +19,7 @@ from pipeline.report_completions import ten_completions
 from pipeline.report_pictures import curves, maps
 from pipeline.runs import STAGE_NAMES
 from pipeline.sources import PROJECT
+from prompts.exports.card import read_ceiling
 from training.evaluate import EVALUATION
 from training.run import RUN
 
@@ -74,7 +75,7 @@ def write_run_report(
         raise TrainingError(f"{evaluation} was written by an earlier version: run `landoracle evaluate` again")
     model = list(found["models"])[-1]
     split = next(s for s in [*SPLITS, *found["best"]] if s in found["best"])
-    ceiling = _ceiling(dataset / CEILING, manifest, split)
+    ceiling = _ceiling(read_ceiling(dataset / CEILING, found["dataset_sha256"]), manifest, split)
     figures = {
         "headline": _headline(found, model, split, ceiling),
         "model": model,
@@ -196,11 +197,10 @@ def _plan_sentence(plans: list[dict[str, Any]]) -> str:
     )
 
 
-def _ceiling(path: Path, manifest: dict[str, Any], split: str) -> dict[str, Any] | None:
+def _ceiling(stated: dict[str, Any] | None, manifest: dict[str, Any], split: str) -> dict[str, Any] | None:
     """The dataset's own variant in ``ceiling.json``, where it was measured on this split."""
-    if not path.is_file():
+    if stated is None:
         return None
-    stated = _read(path)
     variant = {key: manifest["prompts"][key] for key in ("order", "context")}
     for one in stated["variants"]:
         if stated["split"] == split and one["variant"] == variant:

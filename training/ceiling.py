@@ -100,6 +100,8 @@ class VariantCeiling:
 class Ceiling:
     """The ceilings of a dataset's variants, the smallest variant first."""
 
+    datasets: tuple[str, ...]
+    """Hashes of the datasets that it was measured on."""
     training_rows: int
     landscapes: int
     rows: int
@@ -182,6 +184,7 @@ def ceiling(
                 learned.append(_learn(rows, features, polygons, variant, fields, name, over, seed))
     tops = [_ceiling_of(variant, numbers[variant], learned) for variant in frames]
     return Ceiling(
+        datasets=tuple(dataset.sha256 for dataset in datasets),
         training_rows=int((some["split"] == Split.TRAIN.value).sum()),
         landscapes=int(some.loc[some["split"] == Split.TRAIN.value, "landscape"].nunique()),
         rows=int(here.sum()),

@@ -54,8 +54,8 @@ def export_card(
     return "\n".join(parts)
 
 
-def read_ceiling(file: Path) -> dict[str, Any] | None:
-    """Content of ``ceiling.json``; None where there is no such file.
+def read_ceiling(file: Path, dataset_sha256: str | None = None) -> dict[str, Any] | None:
+    """Content of ``ceiling.json``; None where there is no such file, or where it is not of the dataset of this hash.
 
     Raises
     ------
@@ -67,9 +67,10 @@ def read_ceiling(file: Path) -> dict[str, Any] | None:
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
         _ceiling_rows(found)
+        of_another = dataset_sha256 is not None and dataset_sha256 not in found["datasets"]
     except (ValueError, KeyError, TypeError) as error:
         raise DatasetError(f"{file} is not a measured ceiling ({error!r}): measure it anew") from error
-    return dict(found)
+    return None if of_another else dict(found)
 
 
 def _front_matter(files: Sequence[str], licence: str) -> str:

@@ -220,6 +220,7 @@ def test_a_random_split_is_not_passed_off_as_open_r1_s_test(dataset: PromptDatas
 
 
 CEILING = {
+    "datasets": ["measured on"],
     "variants": [
         {
             "variant": {"order": order, "context": "prices"},
@@ -231,7 +232,7 @@ CEILING = {
             },
         }
         for order in (0, 1)
-    ]
+    ],
 }
 
 
@@ -259,7 +260,8 @@ def test_a_ceiling_is_read_or_refused_but_never_guessed(tmp_path: Path) -> None:
     file = tmp_path / "ceiling.json"
     assert read_ceiling(file) is None
     file.write_text(json.dumps(CEILING))
-    assert read_ceiling(file) == CEILING
+    assert read_ceiling(file) == read_ceiling(file, "measured on") == CEILING
+    assert read_ceiling(file, "built anew since") is None
     for wrong in ("{", "[]", json.dumps({"variants": [{"accuracy": 0.9}]})):
         file.write_text(wrong)
         with pytest.raises(DatasetError, match=r"ceiling\.json"):
