@@ -42,7 +42,7 @@ def test_the_ceiling_as_table_json_and_plot(folder: Path) -> None:
     assert "smallest variant as good as the best: order" in shown.stdout
     stated = json.loads((folder / "dataset" / "ceiling.json").read_text())
     best = stated["variants"][-1]["best"]
-    assert f" {best['accuracy']:.3f} {best['wilson']['low']:.3f}-" in " ".join(shown.stdout.split())
+    assert f" {best['accuracy']:.1%} {100 * best['wilson']['low']:.1f}-" in " ".join(shown.stdout.split())
     assert stated["split"] == "held_out_landscape"
     assert (folder / "dataset" / "ceiling.png").is_file()
 
