@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,dev]'
 	touch $@
 
-demo: $(STAMP)  ## the whole chain on the embedded landscapes (about ten minutes on 2 cores), into runs/demo/
+demo: $(STAMP)  ## the whole chain on the embedded landscapes (about a quarter of an hour on 2 cores), into runs/demo/
 	$(BIN)/landoracle demo
 
 test: $(STAMP)  ## linters, types, import rules and the whole test suite
