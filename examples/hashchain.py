@@ -23,6 +23,7 @@ REWARD = "examples.hashchain:end_of_shortest"
 PROFILE = [
     f"rewards={{{REWARD}: 3.0, format_reward: 2.0}}",
     *(f"decision_reward={REWARD}", "prompts.context=none", "draw.by=uncertainty", "guard.evaluate_every=10"),
+    *("sft.per_device_train_batch_size=64", "sft.max_steps=1500"),
     *("grpo.per_device_train_batch_size=64", "grpo.max_completion_length=48", "grpo.learning_rate=1e-4"),
 ]
 

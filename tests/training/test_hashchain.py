@@ -11,11 +11,11 @@ import pandas as pd
 from examples.hashchain import PROFILE, REWARD, end_of_shortest, puzzles, train
 from training.config import load_profile, profile_rewards
 
-QUICK = (
-    *("threads=1", "model.hidden=64", "model.layers=2", "model.intermediate=128"),
-    *("sft.max_steps=300", "sft.save_steps=300", "sft.learning_rate=4e-3", "sft.warmup_steps=20"),
-    *("grpo.max_steps=25", "grpo.save_steps=25", "grpo.per_device_train_batch_size=128", "grpo.beta=0.01"),
-    *("grpo.max_completion_length=24", "guard.evaluate_every=25", "guard.rows=50"),
+QUICK = (  # three seeds gained 0.08 to 0.23 of the decisions by it; with 300 steps of SFT two of three gained nothing
+    *("seed=1", "threads=1", "model.hidden=64", "model.layers=2", "model.intermediate=128"),
+    *("sft.max_steps=800", "sft.save_steps=800", "sft.learning_rate=4e-3", "sft.warmup_steps=20"),
+    *("grpo.max_steps=35", "grpo.save_steps=35", "grpo.per_device_train_batch_size=128", "grpo.beta=0.01"),
+    *("grpo.learning_rate=3e-4", "grpo.max_completion_length=24", "guard.evaluate_every=35", "guard.rows=50"),
 )
 
 
