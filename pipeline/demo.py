@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +33,9 @@ from pipeline.sources import PROJECT, embedded_sources
 from pipeline.trainer_settings import refuse_unknown_settings
 from pipeline.workspace import Workspace
 from training.config import load_profile
+from training.launch import end_with_parent
+
+_WORKERS = 2  # dagster.yaml: more runs at once end in "database is locked"
 
 
 class DemoFailed(LandoracleError):
@@ -52,7 +60,7 @@ def run_demo(root: str, profile: str, overrides: Sequence[str], console: Console
         write_text(marker, asked)
     made = _Made(marker.stat().st_mtime)
     os.chdir(PROJECT)  # dagster.yaml keeps its storage beside itself
-    with dg.DagsterInstance.from_config(os.environ.get("DAGSTER_HOME", str(PROJECT))) as instance:
+    with _instance() as instance:
         _solve_all(workspace, made, instance, console)
         outputs = {
             "prompt_dataset": workspace.dataset / "manifest.json",
@@ -80,16 +88,55 @@ class _Made:
         return path.is_file() and path.stat().st_mtime >= self._started
 
 
+def _instance() -> dg.DagsterInstance:
+    return dg.DagsterInstance.from_config(os.environ.get("DAGSTER_HOME", str(PROJECT)))
+
+
 def _solve_all(workspace: Workspace, made: _Made, instance: dg.DagsterInstance, console: Console) -> None:
+    """Solve what is not solved yet, in as many processes as the storage bears: a solver keeps one core busy."""
     keys = list(embedded_sources())
     instance.add_dynamic_partitions(str(LANDSCAPES.name), keys)
+    to_do = [key for key in keys if not made.since_start(workspace.plan(key) / "map.png")]
     columns = (TextColumn("[bold]landscapes, neighbour graphs, plans[/]"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
-        for done, key in enumerate(progress.track(keys), start=1):
-            if not made.since_start(workspace.plan(key) / "map.png"):
-                _run(solve_landscape.name, instance, {}, partition_key=key)
-            if done % 10 == 0 and not console.is_terminal:  # where no bar can move
-                console.print(f"  landscapes  {done}/{len(keys)}")
+        task = progress.add_task("", total=len(keys), completed=len(keys) - len(to_do))
+        with _workers() as workers:
+            solved = as_completed([workers.submit(_solve_one, key, os.getpid()) for key in to_do])
+            for done, each in enumerate(solved, start=len(keys) - len(to_do) + 1):
+                each.result()
+                progress.advance(task)
+                if done % 10 == 0 and not console.is_terminal:  # where no bar can move
+                    console.print(f"  landscapes  {done}/{len(keys)}")
+
+
+@contextmanager
+def _workers() -> Iterator[ProcessPoolExecutor]:
+    """Processes that end with this one and hear Ctrl-C only while they run a job, as a failed step of it."""
+    count = min(_WORKERS, os.cpu_count() or 1)
+    spawn = get_context("spawn")
+    executor = ProcessPoolExecutor(count, spawn, initializer=end_with_parent, initargs=(os.getpid(),))
+    heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a new process inherits it
+    try:
+        for _ in range(count):
+            executor.submit(os.getpid)  # starts the next process
+    finally:
+        signal.signal(signal.SIGINT, heard)
+    try:
+        yield executor
+    except BrokenProcessPool as problem:
+        raise DemoFailed(
+            "a process that solved a landscape was killed (by the system, if memory ran out); the same command goes on"
+        ) from problem
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _solve_one(key: str, parent: int) -> None:
+    try:
+        with _instance() as instance:
+            _run(solve_landscape.name, instance, {}, partition_key=key)
+    finally:
+        end_with_parent(parent)  # a job takes its SIGTERM for its own
 
 
 def _run(

@@ -158,7 +158,7 @@ def demo(
 ) -> None:
     """The whole chain on the embedded landscapes: from polygons to held-out accuracy and a report.
 
-    Example: `landoracle demo` (about ten minutes on two CPU cores; Ctrl-C is safe, the same command goes on)
+    Example: `landoracle demo` (a quarter of an hour on two CPU cores; Ctrl-C is safe, the same command goes on)
     """
     from pipeline.demo import run_demo
 

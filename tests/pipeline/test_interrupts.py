@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from pipeline.sources import PROJECT
-from tests.pipeline.operations import environment, processes, storage, until
+from tests.pipeline.operations import alive, environment, processes, storage, until
 
 
 def start(home: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -26,12 +26,17 @@ def start(home: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
+def maps(plans: Path) -> dict[Path, int]:
+    """The map of each plan that is whole, with its time."""
+    return {each: each.stat().st_mtime_ns for each in plans.glob("[!.]*/map.png")}
+
+
 def test_ctrl_c_in_the_demo_is_quiet_and_the_demo_goes_on(tmp_path: Path) -> None:
     plans = tmp_path / "runs" / "plans"
-    for made in (1, 2):  # the second start keeps the first one's plan
+    made: dict[Path, int] = {}
+    for _ in range(2):  # the second start keeps what the first one made
         demo = start(tmp_path / "dagster", "demo", "--out", str(tmp_path / "runs"))
-        until(lambda made=made: len(list(plans.glob("[!.]*/map.png"))) >= made, 120, f"plan {made}")
-        first = sorted(plans.glob("[!.]*/map.png"))[0].stat().st_mtime_ns
+        until(lambda made=made: len(maps(plans)) > len(made), 120, "another plan")
         os.killpg(demo.pid, signal.SIGINT)
         said, _ = demo.communicate(timeout=60)
         assert demo.returncode == 130 or demo.returncode == -signal.SIGINT, said
@@ -39,7 +44,21 @@ def test_ctrl_c_in_the_demo_is_quiet_and_the_demo_goes_on(tmp_path: Path) -> Non
         assert "Traceback" not in said
         assert not processes("demo", str(tmp_path / "runs"))
         assert not list(plans.glob("[!.]*/*.partial"))
-    assert sorted(plans.glob("[!.]*/map.png"))[0].stat().st_mtime_ns == first
+        assert made.items() <= maps(plans).items()
+        made = maps(plans)
+
+
+def test_a_killed_demo_leaves_no_solver_and_goes_on(tmp_path: Path) -> None:
+    plans = tmp_path / "runs" / "plans"
+    for _ in range(2):
+        made = maps(plans)
+        demo = start(tmp_path / "dagster", "demo", "--out", str(tmp_path / "runs"))
+        until(lambda made=made: len(maps(plans)) > len(made), 120, "another plan")
+        solvers = Path(f"/proc/{demo.pid}/task/{demo.pid}/children").read_text().split()
+        assert solvers
+        demo.kill()
+        demo.wait()
+        until(lambda solvers=solvers: not any(alive(int(each)) for each in solvers), 30, "an end of the solvers")
 
 
 def test_a_second_ui_on_the_same_storage_is_refused(tmp_path: Path) -> None:
