@@ -10,10 +10,9 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -93,36 +92,38 @@ def _instance() -> dg.DagsterInstance:
 
 
 def _solve_all(workspace: Workspace, made: _Made, instance: dg.DagsterInstance, console: Console) -> None:
-    """Solve what is not solved yet, in as many processes as the storage bears: a solver keeps one core busy."""
     keys = list(embedded_sources())
     instance.add_dynamic_partitions(str(LANDSCAPES.name), keys)
     to_do = [key for key in keys if not made.since_start(workspace.plan(key) / "map.png")]
     columns = (TextColumn("[bold]landscapes, neighbour graphs, plans[/]"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
         task = progress.add_task("", total=len(keys), completed=len(keys) - len(to_do))
-        with _workers() as workers:
-            solved = as_completed([workers.submit(_solve_one, key, os.getpid()) for key in to_do])
-            for done, each in enumerate(solved, start=len(keys) - len(to_do) + 1):
-                each.result()
-                progress.advance(task)
-                if done % 10 == 0 and not console.is_terminal:  # where no bar can move
-                    console.print(f"  landscapes  {done}/{len(keys)}")
+
+        def solved() -> None:
+            progress.advance(task)
+            done = int(progress.tasks[task].completed)
+            if done % 10 == 0 and not console.is_terminal:  # where no bar can move
+                console.print(f"  landscapes  {done}/{len(keys)}")
+
+        _solve_in_processes(to_do, solved)
 
 
-@contextmanager
-def _workers() -> Iterator[ProcessPoolExecutor]:
-    """Processes that end with this one and hear Ctrl-C only while they run a job, as a failed step of it."""
+def _solve_in_processes(keys: Sequence[str], solved: Callable[[], None]) -> None:
+    """Solve landscapes in as many processes as the storage bears, each on one core; call ``solved`` after each.
+
+    They end with this process, and hear Ctrl-C only while they run a job, as a failed step of it.
+    """
     count = min(_WORKERS, os.cpu_count() or 1)
-    spawn = get_context("spawn")
-    executor = ProcessPoolExecutor(count, spawn, initializer=end_with_parent, initargs=(os.getpid(),))
-    heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # a new process inherits it
+    executor = ProcessPoolExecutor(count, get_context("spawn"), initializer=end_with_parent, initargs=(os.getpid(),))
+    heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # the processes, started by the first jobs, inherit it
     try:
-        for _ in range(count):
-            executor.submit(os.getpid)  # starts the next process
+        jobs = [executor.submit(_solve_one, key, os.getpid()) for key in keys]
     finally:
         signal.signal(signal.SIGINT, heard)
     try:
-        yield executor
+        for job in as_completed(jobs):
+            job.result()
+            solved()
     except BrokenProcessPool as problem:
         raise DemoFailed(
             "a process that solved a landscape was killed (by the system, if memory ran out); the same command goes on"
