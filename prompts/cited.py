@@ -8,6 +8,7 @@ counts are unverifiable, and so is what the prompt does not state.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -92,7 +93,9 @@ def _listen(text: str, mention: Mention, before: Mention | None, reading: _Readi
 
 def _claim(text: str, facts: Facts, sentence: Sentence, m: int, reading: _Reading, written: list[Calculation]) -> Claim:
     number = sentence.mentions[m]
-    calculation = next((c for c in written if c.start <= number.start < c.end or c.result == number.start), None)
+    begun = bisect_right(written, number.start, key=lambda c: c.start)  # a result may begin the next calculation
+    near = written[max(begun - 2, 0) : begun]
+    calculation = next((c for c in near if c.start <= number.start < c.end or c.result == number.start), None)
     if calculation is not None and calculation.result == number.start:
         return _result(number, calculation, sentence, m, reading)
     if calculation is not None:  # what is calculated with is of what its first number is of
