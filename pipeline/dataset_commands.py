@@ -46,7 +46,7 @@ def ceiling_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the learners and of the bootstrap.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """How much of the oracle could a reader of these prompts know? Decision trees and boosted trees try.
+    """How much of the oracle could a reader of these prompts know? The best learners try.
 
     Trained on the training rows, measured on the held-out ones, for every variant of order and context; with 95 %
     intervals (Wilson's, and a bootstrap over landscapes or blocks), and the smallest variant as good as the best.

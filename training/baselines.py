@@ -12,15 +12,13 @@
 ``graph_network``       the same, with the listed neighbours as a graph (:mod:`training.graph_network`)
 ======================  ==================================================================================
 
-The learned ones decide for a crop only where its printed yield is above 0, as any reader would. Two of them need
-prompts that show neighbours. Labels do not spread from neighbour to neighbour here: in a landscape held out as a whole
-no neighbour has one.
+The learned ones are the readers of :mod:`training.readers`. Two of them need prompts that show neighbours. Labels do
+not spread from neighbour to neighbour here: in a landscape held out as a whole no neighbour has one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,15 +26,13 @@ import pandas as pd
 from oracle.landscape import HABITAT
 from prompts.features import feature_table
 from prompts.neighbourhood import CENTRAL
-from training.graph_network import graph_probabilities
+from training.readers import Learner, boosted_trees, decide_from_graph, decide_from_numbers, tree
 from training.summary_features import margin_table, neighbour_table
 
 Baseline = Callable[[pd.DataFrame, pd.DataFrame, int], np.ndarray]
 """(training rows, rows to decide, seed) -> (n,) decisions, one of each row's ``classes``."""
 
 MOST_TRAINING_ROWS = 50_000
-FEW = 10
-"""Rows of a class: early stopping sets some of each class aside, so where one is rarer boosting runs to its end."""
 
 
 def majority(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray:
@@ -83,33 +79,33 @@ def largest_value(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.
 
 def decision_tree(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray:
     """A tree of at most 64 leaves on :func:`prompts.features.feature_table`."""
-    return _fitted(_tree, feature_table, train, rows, seed)
+    return _learned(tree, feature_table, train, rows, seed)
 
 
 def gradient_boosting(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray:
     """Boosted trees on :func:`prompts.features.feature_table`."""
-    return _fitted(_boosting, feature_table, train, rows, seed)
+    return _learned(boosted_trees, feature_table, train, rows, seed)
 
 
 def neighbour_boosting(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray | None:
     """Boosted trees on the centre's numbers, its margins and the neighbours taken together; None without neighbours."""
     if rows["positions"].map(len).max() == 1:
         return None
-    return _fitted(_boosting, _together, train, rows, seed)
+    return _learned(boosted_trees, _together, train, rows, seed)
 
 
 def graph_network(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray | None:
     """GraphSAGE on the listed polygons; None without neighbours, where there is no graph."""
     if rows["positions"].map(len).max() == 1:
         return None
-    return _graph_decisions(train, rows, seed)
+    return decide_from_graph(train, rows, seed)
 
 
 def perceptron(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray:
     """The graph network's layers on the central polygon alone: what neighbours add is the difference to it."""
     shown = ["positions", "yields", "connectivity"]
     known, asked = (frame.assign(**{column: frame[column].str[:1] for column in shown}) for frame in (train, rows))
-    return _graph_decisions(known, asked, seed)
+    return decide_from_graph(known, asked, seed)
 
 
 BASELINES: Mapping[str, Callable[..., np.ndarray | None]] = {
@@ -131,39 +127,14 @@ def decide_with_baselines(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0
     return {name: decisions for name, decisions in decided.items() if decisions is not None}
 
 
-def varies(column: np.ndarray) -> bool:
-    """Whether a learner's part of the rows is sure to hold two values: scikit-learn cannot bin a constant."""
-    _, counts = np.unique(column[~np.isnan(column)], return_counts=True)
-    return len(counts) > 1 and bool(counts.sum() - counts.max() >= FEW)
-
-
-def _graph_decisions(train: pd.DataFrame, rows: pd.DataFrame, seed: int) -> np.ndarray:
-    if train["answer"].nunique() < 2:  # nothing to learn
-        return majority(train, rows)
-    return _most_probable(*graph_probabilities(train, rows, seed), rows)
-
-
 def _together(frame: pd.DataFrame) -> pd.DataFrame:
     listed = feature_table(frame)
     central = [name for name in map(str, listed) if "." not in name or name.startswith(f"{CENTRAL}.")]
     return pd.concat([listed[central], neighbour_table(frame), margin_table(frame)], axis=1)
 
 
-def _tree(train: pd.DataFrame, seed: int) -> Any:
-    from sklearn.tree import DecisionTreeClassifier
-
-    return DecisionTreeClassifier(max_leaf_nodes=64, min_samples_leaf=10, random_state=seed)
-
-
-def _boosting(train: pd.DataFrame, seed: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    rare = train["answer"].value_counts().min() < FEW
-    return HistGradientBoostingClassifier(max_iter=200, learning_rate=0.1, early_stopping=not rare, random_state=seed)
-
-
-def _fitted(
-    model_for: Callable[[pd.DataFrame, int], Any],
+def _learned(
+    learner: Learner,
     features_of: Callable[[pd.DataFrame], pd.DataFrame],
     train: pd.DataFrame,
     rows: pd.DataFrame,
@@ -172,28 +143,6 @@ def _fitted(
     """Fit on the training rows and decide the others."""
     if len(train) > MOST_TRAINING_ROWS:
         train = train.sample(n=MOST_TRAINING_ROWS, random_state=seed)
-    if train["answer"].nunique() < 2:  # nothing to learn
-        return majority(train, rows)
-    features = features_of(pd.concat([train, rows], ignore_index=True))
-    numbers = features.to_numpy(dtype=float)
-    some = np.array([varies(column) for column in numbers[: len(train)].T])
-    known, asked = numbers[: len(train), some], numbers[len(train) :, some]
-    if not some.any():
-        return majority(train, rows)
-    model = model_for(train, seed).fit(known, train["answer"].to_numpy(dtype=str))
-    return _most_probable([str(c) for c in model.classes_], model.predict_proba(asked), rows)
-
-
-def _most_probable(names: list[str], probabilities: np.ndarray, rows: pd.DataFrame) -> np.ndarray:
-    """Of the classes that can be there the most probable; habitat where none of them was learned."""
-    possible = np.array(
-        [
-            [name == HABITAT or (name in classes and yields[0][classes.index(name)] > 0) for name in names]
-            for classes, yields in zip(rows["classes"], rows["yields"], strict=True)
-        ],
-        dtype=bool,
-    )
-    likely = np.where(possible, probabilities, -1.0)
-    decisions = np.array(names, dtype=object)[likely.argmax(axis=1)]
-    decisions[~possible.any(axis=1)] = HABITAT
-    return decisions
+    numbers = features_of(pd.concat([train, rows], ignore_index=True)).to_numpy(dtype=float)
+    known, asked = numbers[: len(train)], numbers[len(train) :]
+    return decide_from_numbers(learner, known, train["answer"].to_numpy(dtype=str), asked, rows, seed)

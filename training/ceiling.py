@@ -9,10 +9,11 @@ slots        the numbers as listed, each neighbour under its position code
 together     the neighbours of each order taken together (:mod:`training.summary_features`)
 ===========  ==========================================================================================
 
-A decision tree, boosted trees and, with prices, the class of the largest value. A learner may ignore neighbours and
-prices, so a larger variant's ceiling is chosen among the smaller ones' learners too. The choice is made on a fifth of
-the training rows, never on the held-out ones: on whole landscapes for the ceiling in landscapes never seen, on whole
-blocks for the ceiling in held-out blocks. The two differ: within a landscape that it has seen, a learner recognises the
+A decision tree, boosted trees, a perceptron (on the central polygon) or a graph network (on the neighbours together)
+and, with prices, the class of the largest value: :mod:`training.readers`. A learner may ignore neighbours and prices,
+so a larger variant's ceiling is chosen among the smaller ones' learners too. The choice is made on a fifth of the
+training rows, never on the held-out ones: on whole landscapes for the ceiling in landscapes never seen, on whole blocks
+for the ceiling in held-out blocks. The two differ: within a landscape that it has seen, a learner recognises the
 landscape by its prices or supply and knows what is done there.
 
 Intervals are bootstrapped over landscapes where at least ten are held out, else over blocks: what a landscape's prompts
@@ -31,14 +32,14 @@ import numpy as np
 import pandas as pd
 
 from oracle.errors import DatasetError
-from oracle.landscape import HABITAT
 from prompts.config import Context, PromptConfig
 from prompts.dataset import PromptDataset
 from prompts.features import feature_table
 from prompts.leaks import SEALED
 from prompts.split import Split
-from training.baselines import FEW, largest_value, varies
+from training.baselines import largest_value
 from training.figures import FEWEST_BLOCKS, Interval, block_bootstrap, wilson
+from training.readers import boosted_trees, decide_from_graph, decide_from_numbers, tree
 from training.summary_features import margin_table, neighbour_table
 
 TOLD = (
@@ -47,6 +48,7 @@ TOLD = (
 )
 """Columns that state something about the whole landscape."""
 GRADIENT_BOOSTING, DECISION_TREE, LARGEST_VALUE = "gradient boosting", "decision tree", "largest value"
+PERCEPTRON, GRAPH_NETWORK = "perceptron", "graph network"
 _KEPT_TO_CHOOSE = 5  # every fifth
 _MANY_LANDSCAPES = 10
 _CONTEXTS = list(Context)
@@ -281,7 +283,8 @@ def _fields(variant: Variant) -> tuple[str, ...]:
 
 def _learners(variant: Variant, fields: str) -> tuple[str, ...]:
     rule = (LARGEST_VALUE,) if fields == "central" and variant.context is Context.PRICES else ()
-    return (DECISION_TREE, GRADIENT_BOOSTING, *rule)
+    network = {"central": (PERCEPTRON,), "together": (GRAPH_NETWORK,)}.get(fields, ())
+    return (DECISION_TREE, GRADIENT_BOOSTING, *network, *rule)
 
 
 def _learn(
@@ -349,40 +352,15 @@ def _features(rows: pd.DataFrame, fields: str) -> np.ndarray:
 def _decide(
     train: pd.DataFrame, known: np.ndarray, rows: pd.DataFrame, asked: np.ndarray, name: str, seed: int
 ) -> np.ndarray:
-    """(n,) the most probable class of each row among those that can be there: a crop needs a printed yield."""
+    """(n,) the class that a learner decides for each of ``rows``."""
     if name == LARGEST_VALUE:
         decided = largest_value(train, rows)
         assert decided is not None  # offered with prices only
         return decided
-    answers = train["answer"].to_numpy(dtype=str)
-    _, counts = np.unique(answers, return_counts=True)
-    if len(counts) == 1:
-        return np.full(len(rows), answers[0], dtype=object)
-    some = np.array([varies(column) for column in known.T])
-    model = _model(name, seed, rare=bool(counts.min() < FEW)).fit(known[:, some], answers)
-    names = [str(c) for c in model.classes_]
-    possible = np.array(
-        [
-            [n == HABITAT or (n in classes and yields[0][classes.index(n)] > 0) for n in names]
-            for classes, yields in zip(rows["classes"], rows["yields"], strict=True)
-        ]
-    )
-    likely = np.where(possible, model.predict_proba(asked[:, some]), -1.0)
-    decisions = np.array(names, dtype=object)[likely.argmax(axis=1)]
-    decisions[~possible.any(axis=1)] = HABITAT
-    return decisions
-
-
-def _model(name: str, seed: int, *, rare: bool) -> Any:
-    """Where a class is rare, boosting runs to its end: early stopping would set some of each class aside."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.tree import DecisionTreeClassifier
-
-    if name == DECISION_TREE:
-        return DecisionTreeClassifier(max_leaf_nodes=64, min_samples_leaf=10, random_state=seed)
-    return HistGradientBoostingClassifier(
-        max_iter=100, learning_rate=0.15, max_leaf_nodes=15, max_bins=63, early_stopping=not rare, random_state=seed
-    )
+    if name in (PERCEPTRON, GRAPH_NETWORK):
+        return decide_from_graph(train, rows, seed, progress=False)
+    learner = tree if name == DECISION_TREE else boosted_trees
+    return decide_from_numbers(learner, known, train["answer"].to_numpy(dtype=str), asked, rows, seed)
 
 
 def _numbers(rows: pd.DataFrame) -> float:

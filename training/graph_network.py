@@ -36,7 +36,9 @@ STEPS, EPOCHS = 600, 50
 """At most so many steps, and passes over the training rows."""
 
 
-def graph_probabilities(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> tuple[list[str], np.ndarray]:
+def graph_probabilities(
+    train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0, *, progress: bool = True
+) -> tuple[list[str], np.ndarray]:
     """Learn from the training rows and judge others.
 
     Parameters
@@ -45,6 +47,8 @@ def graph_probabilities(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) 
         Rows of prompt datasets; of ``train`` at most :data:`MOST_TRAINING_ROWS`, drawn by the seed.
     seed : int
         Of the draw, the first weights and the order of the rows; the same seed gives the same numbers.
+    progress : bool
+        Say how far the training is.
 
     Returns
     -------
@@ -68,7 +72,7 @@ def graph_probabilities(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) 
         torch.manual_seed(seed)
         batches = list(DataLoader(known, BATCH, shuffle=True))  # put together once: that takes longer than a step
         steps = min(STEPS, EPOCHS * len(batches))
-        progress = Progress("neural baseline", steps)
+        told = Progress("neural baseline", steps) if progress else None
         network = GraphSAGE(known[0].num_node_features, HIDDEN, LAYERS, len(names), dropout=0.1)
         optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, weight_decay=1e-4)
         slowing = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
@@ -78,7 +82,8 @@ def graph_probabilities(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) 
             torch.nn.functional.cross_entropy(scores, batch.y).backward()
             optimizer.step()
             slowing.step()
-            progress.update(step)
+            if told:
+                told.update(step)
         network.eval()
         with torch.inference_mode():
             judged = [

@@ -72,6 +72,21 @@ def test_prices_decide_most_and_the_table_says_so(found: Ceiling) -> None:
     assert [v.numbers for v in found.variants] == sorted(v.numbers for v in found.variants)
 
 
+def test_every_variant_is_read_by_each_kind_of_reader(found: Ceiling) -> None:
+    trees = {"decision tree", "gradient boosting"}
+    for variant in {one.variant for one in found.learned}:
+        of = {
+            one.fields: {o.learner for o in found.learned if (o.variant, o.fields) == (variant, one.fields)}
+            for one in found.learned
+            if one.variant == variant
+        }
+        if variant.order:
+            assert of == {"slots": trees, "together": trees | {"graph network"}}
+        else:
+            rule = {"largest value"} if variant.context is Context.PRICES else set()
+            assert of == {"central": trees | {"perceptron"} | rule}
+
+
 def test_what_a_neighbour_decides_only_a_reader_of_neighbours_can_know(dataset: PromptDataset) -> None:
     """Labels made up: habitat where the northern neighbour is better connected than the centre."""
 
