@@ -19,13 +19,14 @@ from oracle.solution import LABELS, MAP, read_json
 from oracle.solve import solve
 from pipeline import metadata as shown
 from pipeline.launchpad import GLM, Training
-from pipeline.plans import read_plan, refuse_stale, write_plan
+from pipeline.plans import refuse_stale, write_plan
 from pipeline.policy import Policies, policy_name
 from pipeline.report import STAGE_NAMES, write_report
 from pipeline.sources import find_source
 from pipeline.token_audit import audit_if_possible
 from pipeline.workspace import Workspace
 from prompts.dataset import PROMPTS, build_dataset
+from prompts.plan_folder import read_plan
 from prompts.split import Role
 from training.config import Stage
 from training.evaluate import EVALUATION

@@ -152,9 +152,9 @@ def counterfactuals_command(
     Example: `landoracle counterfactuals plan --n 50 --out counterfactuals --dataset dataset`
     """
     from oracle.files import write_atomically
-    from pipeline.plans import read_plan
     from prompts.counterfactuals import counterfactuals
     from prompts.dataset import PromptDataset
+    from prompts.plan_folder import read_plan
     from prompts.split import Role
 
     with refusals():

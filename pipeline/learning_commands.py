@@ -65,10 +65,10 @@ def prompts_command(
 
     Example: `landoracle prompts plan-a plan-b --held-out plan-c --out dataset --profile pocket`
     """
-    from pipeline.plans import read_plan
     from pipeline.token_audit import audit_if_possible
     from prompts.config import PromptConfig
     from prompts.dataset import build_dataset
+    from prompts.plan_folder import read_plan
     from prompts.split import Role, SplitConfig
     from prompts.transforms import AugmentConfig
     from training.config import load_profile

@@ -148,7 +148,7 @@ def _side_by_side(figures: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 
 def _open_plan(folder: Path) -> tuple[Landscape, NeighbourGraph, Solution]:
-    from pipeline.plans import read_plan
+    from prompts.plan_folder import read_plan
 
     plan = read_plan(folder)
     return plan.landscape, plan.graph, plan.solution

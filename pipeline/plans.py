@@ -12,9 +12,6 @@ from oracle.landscape import Landscape
 from oracle.neighbours import NeighbourGraph
 from oracle.solution import WRITTEN, Solution, read_json, save_solution
 from pipeline.folders import put_in_place
-from prompts.plan_folder import read_plan
-
-__all__ = ["read_plan", "refuse_folder", "refuse_stale", "write_plan"]
 
 ORIGIN = "origin.json"
 

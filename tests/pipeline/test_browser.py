@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -22,12 +21,11 @@ from typing import Any
 import pytest
 
 from pipeline.sources import PROJECT
+from tests.pipeline.chromium import browser, needs_chromium
 from tests.pipeline.conftest import write_landscape
 from tests.pipeline.operations import environment, processes, storage, until
 
-sync_api = pytest.importorskip("playwright.sync_api")
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs a Chromium")
+pytestmark = needs_chromium
 
 TINY = """
 profile: tiny
@@ -86,12 +84,10 @@ def address(place: Path) -> Iterator[str]:
 
 @pytest.fixture
 def page() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 720})
+    with browser() as chromium:
+        page = chromium.new_page(viewport={"width": 1280, "height": 720})
         page.set_default_timeout(60_000)
         yield page
-        browser.close()
 
 
 def test_the_three_uses(place: Path, address: str, page: Any) -> None:

@@ -25,6 +25,7 @@ from pipeline.runs import models_of, named
 from prompts.config import PromptConfig
 from prompts.dataset import PromptDataset, Source, build_dataset
 from prompts.split import Role, SplitConfig
+from tests.pipeline.chromium import CHROMIUM, browser, needs_chromium
 from tests.prompts.conftest import grid_landscape
 from training.ceiling import ceiling, save_ceiling
 from training.config import load_profile
@@ -37,7 +38,6 @@ TINY = [
     *("sft.per_device_train_batch_size=8", "sft.max_steps=2", "sft.save_steps=2", "threads=1"),
     *("grpo.max_completion_length=24", "evaluation.samples=2", "evaluation.sampled_rows=5", "evaluation.repair_s=1"),
 ]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ def test_the_report_says_the_same_to_machines(made: Made) -> None:
     assert {s["landscape"] for s in report["lineage"]["landscapes"]} == {"near", "nearer", "far", "farther"}
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@needs_chromium
 def test_a_browser_shows_it_on_a_phone_and_prints_it(made: Made, tmp_path: Path) -> None:
     assert CHROMIUM is not None
     source = (made.evaluation / "report.html").read_text(encoding="utf-8")
@@ -222,12 +222,10 @@ def test_a_browser_shows_it_on_a_phone_and_prints_it(made: Made, tmp_path: Path)
     assert pdf.read_bytes().startswith(b"%PDF")
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@needs_chromium
 def test_every_table_fits_on_printed_paper_and_the_maps_are_legible_on_a_phone(made: Made) -> None:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 680, "height": 980})  # A4 within its margins, CSS pixels
+    with browser() as chromium:
+        page = chromium.new_page(viewport={"width": 680, "height": 980})  # A4 within its margins, CSS pixels
         page.emulate_media(media="print")
         page.goto((made.evaluation / "report.html").as_uri())
         widths = page.evaluate("[...document.querySelectorAll('table, img')].map(one => one.scrollWidth)")
@@ -238,7 +236,6 @@ def test_every_table_fits_on_printed_paper_and_the_maps_are_legible_on_a_phone(m
         page.set_viewport_size({"width": 360, "height": 740})
         assert min(page.evaluate("[...document.querySelectorAll('.map')].map(one => one.clientWidth)")) >= 600
         assert page.evaluate("document.documentElement.scrollWidth") <= 360  # they scroll by themselves
-        browser.close()
 
 
 def test_runs_of_several_seeds_and_their_comparison(made: Made, tmp_path: Path) -> None:

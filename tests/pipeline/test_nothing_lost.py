@@ -18,8 +18,8 @@ import pytest
 from oracle.errors import LandoracleError
 from oracle.verify import verify
 from pipeline.launchpad import as_settings
-from pipeline.plans import read_plan
 from pipeline.workspace import Workspace
+from prompts.plan_folder import read_plan
 from tests.pipeline.conftest import write_landscape
 from tests.pipeline.operations import Operations, alive, processes, until
 from training.checkpoint import is_complete, step_of
