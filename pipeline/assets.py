@@ -139,7 +139,7 @@ def prompt_dataset(context: dg.AssetExecutionContext, training: Training, worksp
             raise DatasetError("no landscape has a plan yet: materialize oracle_plan for at least one partition")
         profile = training.config()
         audit = audit_if_possible(profile, context.log.warning)
-        dataset = build_dataset(sources, profile.prompts, audit=audit)
+        dataset = build_dataset(sources, profile.prompts, audit=audit, augment=profile.augment)
         dataset.save(workspace.dataset)
         workspace.publish(workspace.dataset, say=context.log.info)
     return dg.MaterializeResult(

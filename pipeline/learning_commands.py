@@ -35,8 +35,8 @@ def prompts_command(
     profile: Annotated[
         str | None,
         typer.Option(
-            help="Take the prompt's form from this training profile (the options below win), and refuse prompts that "
-            "are too long for it."
+            help="Take the prompt's form and the copies from this training profile (the options below win), and refuse "
+            "prompts that are too long for it."
         ),
     ] = None,
     order: Annotated[int | None, typer.Option(min=0, max=2, help="Neighbours shown: 0, 1 or 2 steps.")] = None,
@@ -54,11 +54,18 @@ def prompts_command(
         float | None, typer.Option(help="Share held out at random, beside blocks and landscapes.")
     ] = None,
     rotations: Annotated[
-        bool, typer.Option("--rotations", help="Add the seven turned and mirrored copies of every training prompt.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--rotations/--no-rotations", help="Add the seven turned and mirrored copies of every training prompt."
+        ),
+    ] = None,
     shuffles: Annotated[
-        int, typer.Option(min=0, help="Add so many copies of every training prompt with shuffled neighbours.")
-    ] = 0,
+        int | None, typer.Option(min=0, help="Add so many copies of every training prompt with shuffled neighbours.")
+    ] = None,
+    units: Annotated[
+        int | None,
+        typer.Option(min=0, help="Add so many copies of every training prompt in other units of currency and mass."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a labelled, split prompt of every polygon of solved landscapes.
@@ -77,18 +84,18 @@ def prompts_command(
         training = load_profile(profile) if profile else None
         base = training.prompts if training else PromptConfig()
         form = {"order": order, "context": context, "style": style, "layout": layout, "labels": labels}
+        copies = {"rotations": rotations, "shuffles": shuffles, "units": units}
         splitting = {"block_m": block_m, "buffer": buffer, "random_share": random_share}
         try:
             config = PromptConfig.model_validate(base.model_dump() | _given(form))
             split_config = SplitConfig.model_validate(_given(splitting))
+            augment = (training.augment if training else AugmentConfig()).model_copy(update=_given(copies))
         except ValidationError as error:
             raise typer.BadParameter("; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors())) from error
         sources = [read_plan(p, Role.TRAIN) for p in plans] + [read_plan(p, Role.HELD_OUT) for p in held_out or []]
         audit = audit_if_possible(training, err.print) if training else None
         with err.status("making prompts ..."):
-            dataset = build_dataset(
-                sources, config, split_config, audit, AugmentConfig(rotations=rotations, shuffles=shuffles)
-            )
+            dataset = build_dataset(sources, config, split_config, audit, augment)
         dataset.save(to)
     tokens = dataset.manifest.tokens
     values = {

@@ -114,7 +114,7 @@ def build_dataset(
     split_config : SplitConfig, optional
         Blocks, buffer and random share.
     augment : AugmentConfig, optional
-        Turned, mirrored and shuffled copies of training prompts; none by default.
+        Copies of training prompts that have the same label; none by default.
     audit : TokenAudit, optional
         Counts the tokens of every prompt; without it the manifest says that nobody counted.
 
@@ -125,11 +125,7 @@ def build_dataset(
         landscape comes twice, a training prompt shows what a held-out one shows, or a prompt is too long.
     """
     config, split_config, augment = config or PromptConfig(), split_config or SplitConfig(), augment or AugmentConfig()
-    if config.order == 0 and augment.names:
-        raise DatasetError(
-            "prompts of order 0 show no neighbours, so turned or shuffled copies would say the same again: "
-            "set order to 1 or 2, or leave rotations and shuffles out"
-        )
+    augment.refuse_pointless(config)
     frames: list[pd.DataFrame] = []
     records: list[SourceRecord] = []
     for source in sources:
@@ -175,7 +171,7 @@ def _rows_of(
     def rows_of(neighbourhoods: Neighbourhoods, rows: np.ndarray) -> pd.DataFrame:
         return prompt_rows(landscape, solution, neighbourhoods, splits, config, rows)
 
-    copies = augmented_rows(rows_of, shown, splits.split, rows, augment)
+    copies = augmented_rows(rows_of, shown, splits.split, rows, augment, config)
     frame = pd.concat([rows_of(shown, rows), *copies], ignore_index=True)
     record = SourceRecord(
         landscape=landscape.name,

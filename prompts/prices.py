@@ -51,13 +51,21 @@ def announced_prices(landscape: Landscape, solution: Solution, *, pad: bool) -> 
     """The prices of a solved landscape, printed with or without zeros in front (:func:`prompts.numbers.printed`)."""
     price = np.array(solution.config.price_of(landscape.crops))
     shadow = np.array([solution.shadow_price[crop] for crop in landscape.crops])
-    market = printed(price, PRICE_DECIMALS, pad=pad)
-    effective = printed(price + shadow, PRICE_DECIMALS, pad=pad)
-    difference = [f"{d:g}" for d in np.round(effective.value - market.value, PRICE_DECIMALS)]
+    return stated_prices(
+        price, price + shadow, np.array(solution.habitat_price), np.array(solution.adjacency_price), pad=pad
+    )
+
+
+def stated_prices(
+    market: np.ndarray, effective: np.ndarray, habitat: np.ndarray, adjacency: np.ndarray, *, pad: bool
+) -> Prices:
+    """Prices as printed: (K,) of the crops, currency/t, of habitat, currency/ha, and of adjacency, currency/m."""
+    of_market, of_effective = (printed(price, PRICE_DECIMALS, pad=pad) for price in (market, effective))
+    difference = [f"{d:g}" for d in np.round(of_effective.value - of_market.value, PRICE_DECIMALS)]
     return Prices(
-        market=market,
+        market=of_market,
         supplement=Printed(np.array(difference, dtype=object), np.array(difference, dtype=float)),
-        effective=effective,
-        habitat=printed(np.array(solution.habitat_price), PRICE_DECIMALS, pad=pad),
-        adjacency=printed(np.array(solution.adjacency_price), PRICE_DECIMALS, pad=pad),
+        effective=of_effective,
+        habitat=printed(habitat, PRICE_DECIMALS, pad=pad),
+        adjacency=printed(adjacency, PRICE_DECIMALS, pad=pad),
     )

@@ -4,6 +4,7 @@ The oracle knows areas, lengths, yields and connectivity, and no compass: turned
 plan. So a prompt whose position codes are turned with it has the same label. There are eight such symmetries; ``r90``
 turns a quarter clockwise (what lay in the north lies in the east), ``m`` mirrors east and west, ``mr90`` mirrors, then
 turns. The order in which a prompt lists its neighbours cannot matter either: ``s1``, ``s2``, ... are shuffled lists.
+Nor can the units of its numbers: ``u1``, ``u2``, ... are in others (:mod:`prompts.units`).
 
 A second-order code is one path of several, chosen by rule (:mod:`oracle.second_order`), and the rule looks at north: on
 a grid ``N-NE`` turned half round is named ``SW-S`` and not ``S-SW``. Where a prompt shows that the other path exists
@@ -24,12 +25,15 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, Field
 
 from oracle.compass import CODES, COMPASS, opposite
+from oracle.errors import DatasetError
+from prompts.config import PromptConfig
 from prompts.neighbourhood import CENTRAL, Neighbourhoods
 from prompts.split import Split
+from prompts.units import SYSTEMS, has_units, in_other_units
 
 SYMMETRIES = ("r0", "r90", "r180", "r270", "m", "mr90", "mr180", "mr270")
 """The eight rotations and mirrors; ``r0`` changes nothing."""
-SHUFFLE = "s"
+SHUFFLE, UNITS = "s", "u"
 COPY = "~"
 """Stands between the id of a prompt and the name of a transform: ``farms:r3c4~r90``."""
 
@@ -45,12 +49,35 @@ class AugmentConfig(BaseModel):
 
     rotations: bool = Field(default=False, description="add the other seven rotations and mirrors of every prompt")
     shuffles: int = Field(default=0, ge=0, description="add so many copies of every prompt with shuffled neighbours")
+    units: int = Field(
+        default=0, ge=0, description="add so many copies of every prompt in other units of currency and mass"
+    )
 
     @property
     def names(self) -> tuple[str, ...]:
         """The transforms, in the order in which their copies follow."""
         turned = SYMMETRIES[1:] if self.rotations else ()
-        return (*turned, *(f"{SHUFFLE}{k + 1}" for k in range(self.shuffles)))
+        counted = ((SHUFFLE, self.shuffles), (UNITS, self.units))
+        return (*turned, *(f"{kind}{k + 1}" for kind, copies in counted for k in range(copies)))
+
+    def refuse_pointless(self, prompts: PromptConfig) -> None:
+        """Refuse copies that would say the same again, or something else.
+
+        Raises
+        ------
+        DatasetError
+            Where prompts of this form have no neighbours to turn or shuffle, or no prices to state in other units.
+        """
+        if prompts.order == 0 and (self.rotations or self.shuffles):
+            raise DatasetError(
+                "prompts of order 0 show no neighbours, so turned or shuffled copies would say the same again: "
+                "set order to 1 or 2, or leave rotations and shuffles out"
+            )
+        if self.units and not has_units(prompts):
+            raise DatasetError(
+                "only prompts that state prices and name no unit can be copied in other units: set context to prices "
+                "and layout to compact, or units to 0 (--units 0, augment.units in a profile)"
+            )
 
 
 def augmented_rows(
@@ -59,6 +86,7 @@ def augmented_rows(
     split: np.ndarray,
     rows: np.ndarray,
     config: AugmentConfig,
+    prompts: PromptConfig,
 ) -> Iterator[pd.DataFrame]:
     """The transformed copies of a landscape's training rows, one frame per transform.
 
@@ -73,6 +101,8 @@ def augmented_rows(
     rows : (m,) array of int
         Row positions of the polygons that are rows of the dataset.
     config : AugmentConfig
+    prompts : PromptConfig
+        The form of the prompts.
 
     Returns
     -------
@@ -81,7 +111,12 @@ def augmented_rows(
     """
     training = rows[split[rows] == Split.TRAIN.value]
     for name in config.names if len(training) else ():
-        frame = rows_of(transformed(shown, name), training)
+        if name.startswith(UNITS):
+            groups = [training[k::SYSTEMS] for k in range(min(SYSTEMS, len(training)))]
+            systems = [in_other_units(shown, prompts, f"{name}.{k}") for k in range(len(groups))]
+            frame = pd.concat(list(map(rows_of, systems, groups)), ignore_index=True)
+        else:
+            frame = rows_of(transformed(shown, name), training)
         yield frame.assign(prompt_id=[f"{i}{COPY}{name}" for i in frame["prompt_id"]])
 
 

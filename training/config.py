@@ -22,6 +22,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from oracle.errors import ConfigurationError
 from prompts.config import PromptConfig, Style
+from prompts.transforms import AugmentConfig
 from training.curriculum import CurriculumSection
 from training.evaluation_section import EvaluationSection
 from training.guard import GuardSection
@@ -144,6 +145,9 @@ class TrainingConfig(Section):
     profile: str = Field(description="name of the profile, printed in reports")
     model: ModelSection
     prompts: PromptConfig = Field(default_factory=PromptConfig, description="variant of the prompts trained on")
+    augment: AugmentConfig = Field(
+        default_factory=AugmentConfig, description="copies of training prompts that have the same label"
+    )
     sft: dict[str, Any] = Field(default_factory=dict, description="settings of trl.SFTConfig")
     grpo: dict[str, Any] = Field(default_factory=dict, description="settings of trl.GRPOConfig; `beta` is explicit")
     rewards: dict[str, float] = Field(default_factory=lambda: dict(DEFAULT_WEIGHTS), description="weight by name")

@@ -125,10 +125,10 @@ def test_only_training_rows_are_copied_and_ids_say_how(source: Callable[..., Sou
         prompts = [messages[0]["content"] for messages in render(of, config, wanted)]  # type: ignore[arg-type]
         return pd.DataFrame({"prompt_id": [f"grid:{landscape.ids[i]}" for i in wanted], "prompt": prompts})
 
-    copies = pd.concat(augmented_rows(rows_of, shown, split, rows, AugmentConfig(rotations=True, shuffles=2)))
+    copies = pd.concat(augmented_rows(rows_of, shown, split, rows, AugmentConfig(rotations=True, shuffles=2), config))
     names = [*SYMMETRIES[1:], "s1", "s2"]
     assert copies["prompt_id"].tolist() == [f"grid:{polygon}~{name}" for name in names for polygon in ("r0c0", "r2c0")]
     # r0c0 is the south-west corner: neighbours N, NE, E; a quarter turn makes it the north-west one
     turned_corner = copies.loc[copies["prompt_id"] == "grid:r0c0~r90", "prompt"].item()
     assert [part.split()[0] for part in turned_corner.split(" | ")[1:]] == ["E", "SE", "S"]
-    assert not list(augmented_rows(rows_of, shown, split, rows, AugmentConfig()))
+    assert not list(augmented_rows(rows_of, shown, split, rows, AugmentConfig(), config))
