@@ -5,7 +5,8 @@
 ``barren_habitat``      habitat where every yield is 0, else the most frequent crop that grows
 ``largest_yield``       the crop with the largest central yield; habitat where every yield is 0
 ``largest_value``       the class with the largest central value at the prices that the prompt states
-``decision_tree``       a tree of readable size on every number in the prompt
+``decision_tree``       a tree of readable size on every number in the prompt, and on how far each class lies
+                        above the best other one
 ``gradient_boosting``   boosted trees on the same numbers: what the fields are worth
 ``neighbour_boosting``  boosted trees on the central numbers and the neighbours of each order taken together
 ``perceptron``          a small neural network on the central polygon and what is stated of the landscape
@@ -24,10 +25,8 @@ import numpy as np
 import pandas as pd
 
 from oracle.landscape import HABITAT
-from prompts.features import feature_table
-from prompts.neighbourhood import CENTRAL
 from training.readers import Learner, boosted_trees, decide_from_graph, decide_from_numbers, tree
-from training.summary_features import margin_table, neighbour_table
+from training.summary_features import listed_numbers, numbers_together
 
 Baseline = Callable[[pd.DataFrame, pd.DataFrame, int], np.ndarray]
 """(training rows, rows to decide, seed) -> (n,) decisions, one of each row's ``classes``."""
@@ -78,20 +77,20 @@ def largest_value(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.
 
 
 def decision_tree(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray:
-    """A tree of at most 64 leaves on :func:`prompts.features.feature_table`."""
-    return _learned(tree, feature_table, train, rows, seed)
+    """A tree of at most 64 leaves on :func:`training.summary_features.listed_numbers`."""
+    return _learned(tree, listed_numbers, train, rows, seed)
 
 
 def gradient_boosting(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray:
-    """Boosted trees on :func:`prompts.features.feature_table`."""
-    return _learned(boosted_trees, feature_table, train, rows, seed)
+    """Boosted trees on :func:`training.summary_features.listed_numbers`."""
+    return _learned(boosted_trees, listed_numbers, train, rows, seed)
 
 
 def neighbour_boosting(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray | None:
     """Boosted trees on the centre's numbers, its margins and the neighbours taken together; None without neighbours."""
     if rows["positions"].map(len).max() == 1:
         return None
-    return _learned(boosted_trees, _together, train, rows, seed)
+    return _learned(boosted_trees, numbers_together, train, rows, seed)
 
 
 def graph_network(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0) -> np.ndarray | None:
@@ -125,12 +124,6 @@ def decide_with_baselines(train: pd.DataFrame, rows: pd.DataFrame, seed: int = 0
     """Every baseline's (n,) decisions on ``rows``, learned from ``train`` alone; without those that do not apply."""
     decided = {name: baseline(train, rows, seed) for name, baseline in BASELINES.items()}
     return {name: decisions for name, decisions in decided.items() if decisions is not None}
-
-
-def _together(frame: pd.DataFrame) -> pd.DataFrame:
-    listed = feature_table(frame)
-    central = [name for name in map(str, listed) if "." not in name or name.startswith(f"{CENTRAL}.")]
-    return pd.concat([listed[central], neighbour_table(frame), margin_table(frame)], axis=1)
 
 
 def _learned(

@@ -34,13 +34,12 @@ import pandas as pd
 from oracle.errors import DatasetError
 from prompts.config import Context, PromptConfig
 from prompts.dataset import PromptDataset
-from prompts.features import feature_table
 from prompts.leaks import SEALED
 from prompts.split import Split
 from training.baselines import largest_value
 from training.figures import FEWEST_BLOCKS, Interval, block_bootstrap, wilson
 from training.readers import boosted_trees, decide_from_graph, decide_from_numbers, tree
-from training.summary_features import margin_table, neighbour_table
+from training.summary_features import listed_numbers, numbers_together
 
 TOLD = (
     *("market_price", "supplement", "effective_price", "habitat_price", "adjacency_price"),
@@ -342,11 +341,8 @@ def _kept_to_choose(train: pd.DataFrame, *, seen_landscapes: bool) -> np.ndarray
 
 
 def _features(rows: pd.DataFrame, fields: str) -> np.ndarray:
-    if fields == "together":
-        tables = [feature_table(as_variant(rows, Variant(0, Context(rows["context"].iloc[0])))), neighbour_table(rows)]
-    else:
-        tables = [feature_table(rows)]
-    return pd.concat([*tables, margin_table(rows)], axis=1).to_numpy(dtype=np.float32)
+    numbers = numbers_together(rows) if fields == "together" else listed_numbers(rows)
+    return numbers.to_numpy(dtype=np.float32)
 
 
 def _decide(

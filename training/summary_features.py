@@ -2,6 +2,8 @@
 
 A tree cannot form these by itself from :func:`prompts.features.feature_table`: comparisons between the classes at the
 stated prices, and the neighbours of each order taken together.
+
+What the trees read is either :func:`listed_numbers` or :func:`numbers_together`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,20 @@ import numpy as np
 import pandas as pd
 
 from oracle.landscape import HABITAT
+from prompts.features import feature_table
+from prompts.neighbourhood import CENTRAL
+
+
+def listed_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Every number as listed, each neighbour's under its position code, and :func:`margin_table`."""
+    return pd.concat([feature_table(frame), margin_table(frame)], axis=1)
+
+
+def numbers_together(frame: pd.DataFrame) -> pd.DataFrame:
+    """The central polygon's numbers and what is stated, :func:`neighbour_table` and :func:`margin_table`."""
+    listed = feature_table(frame)
+    central = [name for name in map(str, listed) if "." not in name or name.startswith(f"{CENTRAL}.")]
+    return pd.concat([listed[central], neighbour_table(frame), margin_table(frame)], axis=1)
 
 
 def margin_table(frame: pd.DataFrame) -> pd.DataFrame:

@@ -93,4 +93,6 @@ def test_prompts_without_prices_or_with_named_units_are_refused(
     source: Callable[..., Source], form: dict[str, str]
 ) -> None:
     with pytest.raises(DatasetError, match="only prompts that state prices and name no unit"):
-        build_dataset([source(4, 4)], PromptConfig.model_validate(CONFIG.model_dump() | form), augment=AugmentConfig(units=1))
+        build_dataset(
+            [source(4, 4)], PromptConfig.model_validate(CONFIG.model_dump() | form), augment=AugmentConfig(units=1)
+        )
