@@ -107,7 +107,7 @@ def test_the_three_uses(place: Path, address: str, page: Any) -> None:
     until(lambda: _latest(address, "solve_landscape") == "SUCCESS", 180, "the landscape's run")
     page.goto(f"{address}/assets/oracle_plan?partition=farm&view=partitions")
     page.get_by_text("tied_label_share").first.wait_for()
-    assert page.locator("img[alt=plan]").first.is_visible()  # the map, in the page itself
+    page.locator("img[alt=plan]").first.wait_for(state="visible")  # the map, in the page itself
     photograph("dagster_plan")
 
     # The job is materialized from its page, with what the launchpad has by itself.
