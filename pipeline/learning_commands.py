@@ -83,13 +83,14 @@ def prompts_command(
     with refusals():
         training = load_profile(profile) if profile else None
         base = training.prompts if training else PromptConfig()
+        standing = training.augment if training else AugmentConfig()
         form = {"order": order, "context": context, "style": style, "layout": layout, "labels": labels}
         copies = {"rotations": rotations, "shuffles": shuffles, "units": units}
         splitting = {"block_m": block_m, "buffer": buffer, "random_share": random_share}
         try:
             config = PromptConfig.model_validate(base.model_dump() | _given(form))
             split_config = SplitConfig.model_validate(_given(splitting))
-            augment = (training.augment if training else AugmentConfig()).model_copy(update=_given(copies))
+            augment = AugmentConfig.model_validate(standing.model_dump() | _given(copies))
         except ValidationError as error:
             raise typer.BadParameter("; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors())) from error
         sources = [read_plan(p, Role.TRAIN) for p in plans] + [read_plan(p, Role.HELD_OUT) for p in held_out or []]

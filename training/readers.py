@@ -55,11 +55,11 @@ def decide_from_numbers(
     seed : int
         Of the learner.
     """
-    names, counts = np.unique(answers.astype(str), return_counts=True)
+    names, counts = np.unique(answers, return_counts=True)
     some = np.array([_varies(column) for column in known.T], dtype=bool)
     if len(names) == 1 or not some.any():
         return most_probable(names.tolist(), np.tile(counts.astype(float), (len(rows), 1)), rows)
-    model = learner(answers, seed).fit(known[:, some], answers.astype(str))
+    model = learner(answers, seed).fit(known[:, some], answers)
     return most_probable([str(c) for c in model.classes_], model.predict_proba(asked[:, some]), rows)
 
 

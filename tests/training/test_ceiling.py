@@ -74,17 +74,16 @@ def test_prices_decide_most_and_the_table_says_so(found: Ceiling) -> None:
 
 def test_every_variant_is_read_by_each_kind_of_reader(found: Ceiling) -> None:
     trees = {"decision tree", "gradient boosting"}
-    for variant in {one.variant for one in found.learned}:
-        of = {
-            one.fields: {o.learner for o in found.learned if (o.variant, o.fields) == (variant, one.fields)}
-            for one in found.learned
-            if one.variant == variant
-        }
-        if variant.order:
-            assert of == {"slots": trees, "together": trees | {"graph network"}}
-        else:
-            rule = {"largest value"} if variant.context is Context.PRICES else set()
-            assert of == {"central": trees | {"perceptron"} | rule}
+    wanted = {
+        (0, "none", "central"): trees | {"perceptron"},
+        (0, "prices", "central"): trees | {"perceptron", "largest value"},
+        **{(1, context, "slots"): trees for context in ("none", "prices")},
+        **{(1, context, "together"): trees | {"graph network"} for context in ("none", "prices")},
+    }
+    read: dict[tuple[int, str, str], set[str]] = {}
+    for one in found.learned:
+        read.setdefault((one.variant.order, one.variant.context.value, one.fields), set()).add(one.learner)
+    assert read == wanted
 
 
 def test_what_a_neighbour_decides_only_a_reader_of_neighbours_can_know(dataset: PromptDataset) -> None:
